@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Weight
-from brctl.model.evidence_kinds import AT_WORK, HELD_BACK, WAY_TO_NODES
+from brctl.model.evidence_kinds import AT_WORK, HELD_BACK, REPLAY_DIFFERS, WAY_TO_NODES
 from brctl.model.fault import Action, Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
@@ -14,6 +14,7 @@ from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_mo
 _OF_MACHINE = (Branch.MACHINE, Branch.NETWORK)
 _COST_OF = {Action.RESTART: "the time of one restart", Action.WATCH: ""}
 """Moves that cost what they cost, whatever the class."""
+_GO_BACK = "training advances on other samples: go back to an earlier checkpoint if they matter"
 PROCESS_STATE, IN_KERNEL = "job.rank.process_state", "D"
 
 
@@ -54,7 +55,10 @@ def _is_of_machine(item: Evidence) -> bool:
 
 def recommend(verdict: Verdict, incident: IncidentHistory = NO_HISTORY) -> Verdict:
     """The verdict with the move that comes next."""
-    return with_move(verdict, next_move(case_of(verdict), incident))
+    move = next_move(case_of(verdict), incident)
+    if move.do is Action.WATCH and any(e.kind == REPLAY_DIFFERS for e in verdict.evidence):
+        move = replace(move, say=_GO_BACK)
+    return with_move(verdict, move)
 
 
 def with_move(verdict: Verdict, move: Move) -> Verdict:

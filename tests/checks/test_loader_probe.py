@@ -4,34 +4,56 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from brctl.evidence.job.data.loader_processes import read_loaders, read_path_answers
+from brctl.evidence.job.data.loaders import files_waited_for
+from brctl.model.command import Outcome
+from brctl.model.fault import FaultClass
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from tests.checks.probes import load_probe, read
 from tests.checks.test_stacks_probe import needs_py_spy
+from tests.evidence.job.test_loaders import JOB, hang, verdict_of
 
-PROGRAM = """
-import os, signal, sys
+PROGRAM = {
+    "data.py": """
+import os, sys, dataloader, worker
 def read_shard(path):
     print(os.getpid(), flush=True)
     os.open(path, os.O_RDONLY)  # a pipe that nobody opens for writing
-def fetch(possibly_batched_index):
-    read_shard(sys.argv[1])
 if os.fork() == 0:
-    fetch([5, 6])
-os.wait()
-"""
+    worker._worker_loop(read_shard, sys.argv[1])
+dataloader._try_get_data()
+""",
+    "dataloader.py": """
+import os
+def _try_get_data():
+    os.wait()
+""",
+    "worker.py": """
+import fetch
+def _worker_loop(read, shard):
+    fetch.fetch([5, 6], read, shard)
+""",
+    "fetch.py": """
+def fetch(possibly_batched_index, read, shard):
+    read(shard)
+""",
+}
+"""A rank and its worker, in functions named like those of PyTorch's loader."""
 
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[int]:
     """Process id of a worker of rank 3 that never gets its shard."""
     os.mkfifo(tmp_path / "shard-0007.tar")
-    (tmp_path / "data.py").write_text(PROGRAM)
+    for name, text in PROGRAM.items():
+        (tmp_path / name).write_text(text)
     command = [sys.executable, "-S", str(tmp_path / "data.py"), str(tmp_path / "shard-0007.tar")]
     rank = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     assert rank.stdout is not None
@@ -159,6 +181,40 @@ def test_who_sleeps_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:
     probe = load_probe("job.loader")
     monkeypatch.setattr(probe, "process_state", {1: "S", 2: "S", 3: "D", 4: "R"}.get)
     assert probe.awake_first([1, 2, 3, 4]) == [3, 4, 1, 2]
+
+
+def look(tmp_path: Path, rank: int) -> NodeReport:
+    """The stuck process of rank 3 as it would be of another rank, on that rank's node."""
+    places = {"log_dir": str(tmp_path), "python": sys.executable}
+    found = read("job.loader", {"ranks": [3], "apart_s": 0.01, **places}).values
+    return answer(JOB.node_of(rank), {
+        (name, subject.replace("rank:3", f"rank:{rank}")): value
+        for (name, subject), value in found.items()
+    })  # fmt: skip
+
+
+def answer(node: str, found: Mapping[tuple[str, str], Value]) -> NodeReport:
+    rows = tuple(Measurement(*key, value) for key, value in found.items())
+    result = CheckResult("job.loader", ProbeStatus.MEASURED, rows)
+    return NodeReport(node, Outcome.ANSWERED, (result,))
+
+
+@pytest.mark.parametrize(("ranks", "nodes"), [((5,), ("n6",)), ((1, 4, 6), ())])
+def test_from_the_probe_to_the_verdict_one_node_is_a_lead_and_three_of_eight_are_storage(
+    worker: int, tmp_path: Path, ranks: tuple[int, ...], nodes: tuple[str, ...]
+) -> None:
+    """Another node is answered about the same file, by the same probe."""
+    needs_py_spy()
+    processes = read_loaders([look(tmp_path, rank) for rank in ranks])
+    if any(p.kernel_wait in ("", "0") for p in processes):
+        pytest.skip("the kernel does not say where processes wait")
+    paths = files_waited_for(processes)
+    assert paths == (str(tmp_path / "shard-0007.tar"),)
+    asked = read("job.loader", {"ranks": [0], "waiting": [], "paths": list(paths)}).values
+    answers = read_path_answers([answer("n1", asked)])
+    assert [found.answers for found in answers] == [True]
+    fault, named, _ = verdict_of(hang(ranks), processes, answers)
+    assert (fault, named) == (FaultClass.STORAGE_CHECKPOINT, nodes)
 
 
 def test_another_node_times_the_file_and_never_reads_a_pipe(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.commands import ckpt as ckpt_module
+from brctl.training.loader_positions import save_position
 from tests.checks import saves
 from tests.cli.test_run import call
 from tests.fakes.site_files import local_config, write_site
@@ -56,3 +57,29 @@ def test_a_pointer_that_leads_nowhere_is_said(tmp_path: Path) -> None:
     assert code == 0
     assert f"restart from {whole}" in text
     assert "latest names global_step300, which is not here" in text
+
+
+@pytest.mark.parametrize(
+    ("newest", "why"),
+    [
+        ({0: 10, 1: 5}, "the loader of rank 1 is at batch 5, and was at 5 in global_step100"),
+        ({0: 10}, "loader/rank-00001.json is missing (1 of 2 loader states)"),
+        ({0: 10, 1: 10}, ""),
+    ],
+)
+def test_a_checkpoint_whose_loaders_stood_still_or_are_missing_is_passed_over(
+    tmp_path: Path, newest: dict[int, int], why: str
+) -> None:
+    """Its weights are whole: a restart from it would train on the same samples again."""
+    config = write_site(tmp_path, local_config("job"), INVENTORY, job=JOB)
+    older, newer = (saves.deepspeed(tmp_path / "ckpt", step) for step in (100, 200))
+    for folder, positions in ((older, {0: 5, 1: 5}), (newer, newest)):
+        for rank, position in positions.items():
+            save_position(folder, rank, 2, {"position": position})
+    code, text = call(ckpt_module, config, "latest", "-o", "json")
+    document = json.loads(text)
+    found = next(c for c in document["checkpoints"] if c["step"] == 200)
+    assert code == 0
+    assert document["latest"]["path"] == str(older if why else newer)
+    assert str(found["problem"] or "").startswith(why)
+    assert bool(found["problem"]) is bool(why)

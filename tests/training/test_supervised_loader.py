@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from traceback import format_exception
 from types import SimpleNamespace
 
 import pytest
 
+from brctl.model.fault import FaultClass
 from brctl.training.loader_process import digest_of_pickle
 from brctl.training.supervised_loader import LoaderError, PositionError, SupervisedLoader
+from tests.evidence.logs.test_signatures import classify
 from tests.timeouts import TIMEOUT_S
 from tests.training.mixed_source import ForgetfulSource, MixedSource, loss_of
 
@@ -77,8 +80,10 @@ def test_a_shadow_that_dies_as_well_ends_the_rank_and_says_so(start: Start) -> N
     next(loader)
     for pid in loader.worker_pids():
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(LoaderError, match="as well: the rank ends, restart it"):
+    with pytest.raises(LoaderError, match="as well: the rank ends, restart it") as ended:
         list(loader)
+    said = classify(*"".join(format_exception(ended.value)).splitlines())
+    assert said.fault is FaultClass.DATA_LOADER
 
 
 def test_a_policy_of_failing_replaces_nothing(start: Start) -> None:

@@ -15,6 +15,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.jobs.replay import Replay
+from brctl.playbook.recommend import recommend
 from brctl.verdict.decide import DecisionContext, decide
 from tests.checks.probes import read
 from tests.evidence.job.test_loaders import NOW
@@ -100,6 +101,7 @@ def test_a_job_that_trains_on_other_batches_is_named_and_no_machine() -> None:
     context = DecisionContext(NOW, JOB.name, 60, stalled=False)
     main = decide(found, (), context)[0]
     assert (main.fault, main.nodes) == (FaultClass.DATA_LOADER, ())
+    assert "go back to an earlier checkpoint" in recommend(main).say
     (item,) = [e for e in found if e.kind == REPLAY_DIFFERS]
     assert item.text == (
         "since the restart at step 41 rank 5 is given other batches: 3 batches (24 samples)"

@@ -186,6 +186,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "PIL.UnidentifiedImageError: cannot identify image file <_io.BytesIO object>",
         "KeyError: Caught KeyError in DataLoader worker process 3.",
         "RuntimeError: DataLoader timed out after 120 seconds",
+        "brctl.training.supervised_loader.LoaderError: what took over from data-loader worker 71 at batch 9 died (status -9) as well: the rank ends",
+        "brctl.training.supervised_loader.PositionError: batch 51 is not what it was before but batch 1: 50 batches would be repeated",
         "pyarrow.lib.ArrowInvalid: Parquet magic bytes not found in footer.",
     ),
     "storage-checkpoint": (

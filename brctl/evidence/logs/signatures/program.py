@@ -45,6 +45,9 @@ _DATA_ROWS = (
           "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader", "encountered in worker"), 0.9, _DATA,
          r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|Unexpected (?:bus error|segmentation fault|floating-point exception|\w+) encountered in worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
          r"received 0 items of ancdata|out of shared memory|torch_shm_manager"),
+    root(FaultClass.DATA_LOADER, "loader.supervised",
+         ("supervised_loader.loadererror", "supervised_loader.positionerror"), 0.95, "brctl.training.supervised_loader",
+         r"supervised_loader\.(?:Loader|Position)Error: (?:.{0,60}data-loader worker (?P<pid>\d+))?"),
     root(FaultClass.DATA_LOADER, "loader.words",
          ("failed to load", "failed to read", "failed to open", "failed to decode", "failed to fetch", "failed to parse", "error loading",
           "error reading", "error decoding", "error while loading", "error while reading", "error parsing", "error in data", "unable to load",
