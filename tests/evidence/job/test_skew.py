@@ -9,7 +9,7 @@ import pytest
 
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.data.ledger import read_ledger
-from brctl.evidence.job.data.skew import LoadComparison, SlowCause, compare_loads
+from brctl.evidence.job.data.skew import Cause, LoadComparison, SlowCause, compare_loads
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
@@ -98,6 +98,58 @@ def test_the_truth_table(
 ) -> None:
     found = compared(histories(**made))  # type: ignore[arg-type]  # by name
     assert (found.cause, found.culprits) == (cause, culprits)
+
+
+HARDWARE, ALL_LOADERS = (SlowCause.HARDWARE, (BAD,)), (SlowCause.ALL_LOADERS, ())
+
+
+@pytest.mark.parametrize(
+    ("load_s", "cause", "beside"), [(2.0, HARDWARE, ALL_LOADERS), (8.0, ALL_LOADERS, HARDWARE)]
+)
+def test_what_costs_most_is_the_cause_and_hides_nothing(
+    load_s: float, cause: Cause, beside: Cause
+) -> None:
+    """Without workers every rank loads in every step, and one GPU takes half as long again."""
+    found = compared(histories(skew=True, slower=1.5, load=lambda _: load_s))
+    assert ((found.cause, found.culprits), found.beside) == (cause, beside)
+
+
+@pytest.mark.parametrize(
+    ("load_s", "faults"),
+    [
+        (2.0, (FaultClass.STRAGGLER_SLOW, FaultClass.DATA_LOADER)),
+        (8.0, (FaultClass.DATA_LOADER, FaultClass.STRAGGLER_SLOW)),
+    ],
+)
+def test_the_larger_of_two_causes_is_the_verdict_and_the_other_is_said(
+    load_s: float, faults: tuple[FaultClass, FaultClass]
+) -> None:
+    found = histories(skew=True, ranks=24, slower=1.5, load=lambda _: load_s)
+    status = advancing({rank - 14: h for rank, h in found.items() if 14 <= rank < 22})
+    evidence = assess_job(status, ())
+    context = DecisionContext(NOW, JOB.name, 100, stalled=False)
+    main = decide(evidence, job_gaps(status, ()), context)[0]
+    assert main.fault is faults[0]
+    assert main.nodes == (("n4",) if faults[0] is FaultClass.STRAGGLER_SLOW else ())
+    weights = {e.fault: e.weight for e in evidence if e.fault in faults}
+    assert weights == {faults[0]: Weight.CONVICTS, faults[1]: Weight.HINTS}
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-200, 1.0, 5e11])
+@pytest.mark.parametrize("cost", [0.0, 1e-200, 1.0, 5e11])
+def test_ledgers_of_nothing_or_of_next_to_nothing_are_compared_to_no_end(
+    unit: float, cost: float
+) -> None:
+    """A rank writes what its job says; numbers whose squares are zero or endless are numbers."""
+    for spread in (0.0, 1e-200, 0.5):
+        made = {
+            rank: RankHistory(
+                1, (0.0,) * STEPS, (unit * (1 + spread * rank),) * STEPS, (0.0,) * STEPS,
+                (cost * (1 + spread * rank),) * STEPS, "",
+            )
+            for rank in range(8)
+        }  # fmt: skip
+        assert compare_loads(made, nodes(8)) is not None
 
 
 @pytest.mark.parametrize("slower", [1.05, 1.10])

@@ -29,6 +29,12 @@ LOAD_SHARE, LEAST_LOAD_S = 0.1, 0.1
 LEAST_COST_S = 0.1
 """What the slowest rank costs the others in a step, below which it is unrest of a host (own)."""
 
+LEAST_STEP_S = 1e-6
+"""A shorter step is none: a ledger of zeros compares nothing (own)."""
+
+LEAST_SPREAD = 1e-9
+"""Costs, or times in steps, that differ by less are equal (own)."""
+
 RECENT_STEPS = 20
 """Steps whose loads tell how the loaders are now."""
 
@@ -55,6 +61,9 @@ class SlowCause(StrEnum):
     IMBALANCE = "imbalance"
     HARDWARE = "hardware"
     NOT_TOLD_APART = "imbalance or hardware"
+
+
+Cause = tuple[SlowCause, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,7 @@ class LoadComparison:
 
     Attributes:
         culprits: Ranks the cause is about; empty where it is about all, or about none.
+        beside: What costs less than the cause and is there as well, with its ranks.
         slowest_to_mean: How much longer the slowest rank of a step takes than the mean.
         follows_cost: Correlation of compute time with cost; None without cost.
     """
@@ -96,6 +106,7 @@ class LoadComparison:
     step_s: float
     slowest_to_mean: float
     follows_cost: float | None
+    beside: Cause | None = None
 
     @property
     def idle(self) -> float:
@@ -126,8 +137,8 @@ def compare_loads(
         for rank, history in sorted(common.items())
     )
     slowest = fmean(ratios) if ratios else 1.0
-    cause, culprits = _cause(rows, nodes, step_s, slowest, follows)
-    return LoadComparison(cause, culprits, rows, len(steps), step_s, slowest, follows)
+    (cause, culprits), beside = _causes(rows, nodes, step_s, slowest, follows)
+    return LoadComparison(cause, culprits, rows, len(steps), step_s, slowest, follows, beside)
 
 
 def _common(histories: Mapping[int, RankHistory]) -> Mapping[int, RankHistory] | None:
@@ -178,14 +189,15 @@ def _residuals(
     histories: Mapping[int, RankHistory], step_s: float
 ) -> tuple[Mapping[int, tuple[float, float]], float | None]:
     """Deviations and seconds that cost does not explain, by rank; and how time follows cost."""
-    if not all(h.cost for h in histories.values()):
+    if step_s < LEAST_STEP_S or not all(h.cost for h in histories.values()):
         return {}, None
-    costs = [cost for h in histories.values() for cost in h.cost]
+    dearest = max(cost for h in histories.values() for cost in h.cost) or 1.0
+    costs = [cost / dearest for h in histories.values() for cost in h.cost]
     times = [seconds for h in histories.values() for seconds in h.compute_s]
-    varies = max(costs) > min(costs) and max(times) > min(times)
+    varies = _varies(costs, 1.0) and _varies(times, step_s)
     slope, start = linear_regression(costs, times) if varies else (0.0, fmean(times))
     left = {
-        rank: [t - start - slope * c for t, c in zip(h.compute_s, h.cost, strict=True)]
+        rank: [t - start - slope * c / dearest for t, c in zip(h.compute_s, h.cost, strict=True)]
         for rank, h in histories.items()
     }
     means = {rank: fmean(values) for rank, values in left.items()}
@@ -199,19 +211,33 @@ def _residuals(
     return found, correlation(costs, times) if varies else 0.0
 
 
-def _cause(
+def _varies(values: Sequence[float], unit: float) -> bool:
+    """Whether they differ by enough for a line: squares of the smallest numbers are zero."""
+    return max(values) - min(values) > LEAST_SPREAD * unit
+
+
+def _causes(
     rows: Sequence[RankLoad],
     nodes: Mapping[int, str],
     step_s: float,
     slowest_to_mean: float,
     follows_cost: float | None,
-) -> tuple[SlowCause, tuple[int, ...]]:
+) -> tuple[Cause, Cause | None]:
+    """What makes steps longest, and what else is there."""
     loading = [row for row in rows if row.load_s >= max(LEAST_LOAD_S, LOAD_SHARE * step_s)]
-    if loading:
-        return _of_loaders(loading, rows, nodes)
-    odd = tuple(row.rank for row in rows if _is_odd(row, step_s))
-    if odd and 2 * len(odd) < len(rows):
-        return SlowCause.HARDWARE, odd
+    odd = [row for row in rows if _is_odd(row, step_s)]
+    loaders = _of_loaders(loading, rows, nodes) if loading else None
+    few = odd and 2 * len(odd) < len(rows)
+    hardware = (SlowCause.HARDWARE, tuple(row.rank for row in odd)) if few else None
+    if loaders is None or hardware is None:
+        return loaders or hardware or _by_cost(step_s, slowest_to_mean, follows_cost), None
+    residual_s = max(row.residual_s or 0.0 for row in odd)
+    if residual_s >= max(row.load_s for row in loading):
+        return hardware, loaders
+    return loaders, hardware
+
+
+def _by_cost(step_s: float, slowest_to_mean: float, follows_cost: float | None) -> Cause:
     idle = 1.0 - 1.0 / slowest_to_mean
     if idle < IDLE_SHARE or idle * step_s < LEAST_COST_S:
         return SlowCause.EVEN, ()
@@ -230,7 +256,7 @@ def _is_odd(row: RankLoad, step_s: float) -> bool:
 
 def _of_loaders(
     loading: Sequence[RankLoad], rows: Sequence[RankLoad], nodes: Mapping[int, str]
-) -> tuple[SlowCause, tuple[int, ...]]:
+) -> Cause:
     ranks = tuple(row.rank for row in loading)
     if len(loading) >= EVERYWHERE_SHARE * len(rows):
         return SlowCause.ALL_LOADERS, ()

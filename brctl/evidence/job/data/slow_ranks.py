@@ -1,6 +1,7 @@
 """What the ranks' own ledgers say of a job that is slow: data, loader or hardware, as evidence."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from statistics import fmean, median
 
 from brctl.evidence.job.data.skew import (
@@ -50,7 +51,17 @@ def slow_ranks(status: JobStatus, busy: bool) -> tuple[Evidence, ...] | None:
         return None
     if found.cause is SlowCause.NOT_TOLD_APART and slow_down(status.history) is not None:
         return None
-    return tuple(_EVIDENCE[found.cause](found, status, busy))
+    return (*_EVIDENCE[found.cause](found, status, busy), *_beside(found, status, busy))
+
+
+def _beside(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable[Evidence]:
+    """What costs less than the cause: a hint, for mending it alone leaves the job as slow."""
+    if found.beside is None:
+        return ()
+    cause, culprits = found.beside
+    alone = replace(found, cause=cause, culprits=culprits, beside=None)
+    shown = _EVIDENCE[cause](alone, status, busy)
+    return tuple(replace(item, weight=Weight.HINTS) for item in shown)
 
 
 def given_more(status: JobStatus) -> frozenset[int]:
