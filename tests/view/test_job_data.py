@@ -46,6 +46,13 @@ def test_a_slow_rank_comes_first_of_those_shown() -> None:
     assert page.exit_code is ExitCode.WARNING
 
 
+def test_a_slow_gpu_is_shown_beside_loaders_that_cost_more() -> None:
+    page = job_data_page(STATUS, compared(skew=True, slower=1.5, load=lambda _: 8.0))
+    assert page.text.splitlines()[1].split()[-2:] == ["<-", "hardware"]
+    assert "all loaders are slow" in page.text.splitlines()[-2]
+    assert page.text.splitlines()[-1].startswith("what costs less: slow whatever they are given")
+
+
 def test_too_few_steps_are_unknown() -> None:
     page = job_data_page(STATUS, None)
     check_page(page, "lab")

@@ -1,5 +1,7 @@
 """What each rank was given and how long it took, as people read it."""
 
+from collections.abc import Mapping
+
 from brctl.evidence.job.data.replays import differing, replay_note
 from brctl.evidence.job.data.skew import LEAST_STEPS, LoadComparison, RankLoad, SlowCause
 from brctl.model.exit_codes import ExitCode
@@ -91,8 +93,9 @@ def _text(job: Job, found: LoadComparison | None) -> str:
             f"{job.name}: UNKNOWN: its ranks have no {LEAST_STEPS} steps in common in their ledgers"
             " (Progress.finish_step writes them; cost= tells data from hardware)"
         )
-    rows = sorted(found.ranks, key=lambda row: (row.rank not in found.culprits, -row.late))
-    shown = [_row(row, found) for row in rows[:ROWS_SHOWN]]
+    causes = _causes(found)
+    rows = sorted(found.ranks, key=lambda row: (row.rank not in causes, -row.late))
+    shown = [_row(row, causes) for row in rows[:ROWS_SHOWN]]
     left = len(rows) - len(shown)
     more = [f"and {left} ranks that are less often the last"] if left else []
     head = ["RANK", "LOAD s", "COMPUTE s", "COST", "LATE", "RESIDUAL", "SOURCE", ""]
@@ -100,10 +103,18 @@ def _text(job: Job, found: LoadComparison | None) -> str:
         f"imbalance {found.slowest_to_mean:.2f}x (idle {found.idle:.0%}) over {found.steps} steps:"
         f" {_SAYS[found.cause]}"
     )
+    if found.beside is not None:
+        summary += f"\nwhat costs less: {_SAYS[found.beside[0]]}"
     return "\n".join([columns([head, *shown]), *more, summary])
 
 
-def _row(row: RankLoad, found: LoadComparison) -> list[str]:
+def _causes(found: LoadComparison) -> Mapping[int, SlowCause]:
+    """What each named rank is late for; the larger cause where there are two."""
+    lesser, ranks = found.beside or (found.cause, ())
+    return {**dict.fromkeys(ranks, lesser), **dict.fromkeys(found.culprits, found.cause)}
+
+
+def _row(row: RankLoad, causes: Mapping[int, SlowCause]) -> list[str]:
     return [
         str(row.rank),
         f"{row.load_s:.2f}",
@@ -112,5 +123,5 @@ def _row(row: RankLoad, found: LoadComparison) -> list[str]:
         f"{row.late:.0%}",
         "-" if row.residual is None else f"{row.residual:+.1f} z",
         printable(row.source, 24) or "-",
-        f"<- {found.cause}" if row.rank in found.culprits else "",
+        f"<- {causes[row.rank]}" if row.rank in causes else "",
     ]
