@@ -15,7 +15,7 @@ from brctl.model.units import describe_duration, utc_text
 from brctl.model.verdict import Confidence
 from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
 from brctl.model.watch.state import GateAnswer, Suspicion, WatchAct, WatchDecision, WatchState
-from brctl.watch.suspicions import undiagnosed
+from brctl.watch.suspicions import reopened
 
 DAY = timedelta(days=1)
 UNNAMED = frozenset({FaultClass.UNKNOWN, FaultClass.NO_FAULT})
@@ -248,11 +248,7 @@ def decide(
 
 def closed_breaker(state: WatchState, now: datetime) -> WatchState:
     """The state after a person closed the breaker: what was held is judged anew, never replayed."""
-    acted = {act.verdict for act in state.acts}
-    anew = {
-        key: s if acted.intersection(s.verdicts) else undiagnosed(s)
-        for key, s in state.suspicions.items()
-    }
+    anew = {key: reopened(s, state.acts) for key, s in state.suspicions.items()}
     return replace(state, breaker_open="", breaker_since=now, suspicions=anew)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from brctl.model.watch.state import Sighting, Suspicion
+from brctl.model.watch.state import Sighting, Suspicion, WatchAct
 from brctl.watch.rules import RULES
 
 Looked = Set[tuple[str, str]]
@@ -49,6 +49,12 @@ def after_look(
 def undiagnosed(held: Suspicion) -> Suspicion:
     """The suspicion as if nobody had diagnosed it: what a diagnosis said of it goes as well."""
     return replace(held, diagnosed=False, verdicts=(), named_at=None)
+
+
+def reopened(held: Suspicion, acts: Iterable[WatchAct]) -> Suspicion:
+    """The suspicion to be diagnosed anew, unless something was done about it."""
+    acted = {act.verdict for act in acts}
+    return held if acted.intersection(held.verdicts) else undiagnosed(held)
 
 
 def verdicts_that_cover(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from brctl.engine.application.watching.watcher import Examined, Said
+from brctl.engine.application.watching.watcher import Attempt, Examined, Said
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import CheckResult, Measurement, ProbeStatus, Value
@@ -59,6 +59,9 @@ class FakeHands:
 
     Attributes:
         heals: The fault is gone when it is diagnosed.
+        refuses: `fix` is refused by its guards.
+        hears: Somebody hears of a page.
+        failing: What the next diagnoses fail with, in order.
     """
 
     def __init__(self, clock: FakeClock) -> None:
@@ -68,13 +71,17 @@ class FakeHands:
         self.fixes: list[tuple[str, int]] = []
         self.working: dict[str, str] = {}
         self.people: dict[str, datetime] = {}
-        self.heals = False
+        self.heals = self.refuses = False
+        self.hears = True
+        self.failing: list[Exception] = []
         self.spares: int | None = 9
         self.known = 128
 
     async def examine(self, job: Job | None, nodes: Sequence[str]) -> Examined:
         about = job.name if job else ""
         self.examined.append((about, tuple(nodes)))
+        if self.failing:
+            raise self.failing.pop(0)
         verdict = a_verdict(
             f"V-{len(self.examined)}", () if self.heals else tuple(nodes)[:1], about
         )
@@ -93,13 +100,13 @@ class FakeHands:
     def touched(self, since: datetime) -> Mapping[str, datetime]:
         return {node: at for node, at in self.people.items() if at >= since}
 
-    async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
+    async def page(self, verdict: Verdict, decision: WatchDecision) -> Attempt:
         self.pages.append(verdict.id)
-        return f"brctl fix {verdict.id} --yes"
+        return Attempt(self.hears, f"brctl fix {verdict.id} --yes")
 
-    async def start_fix(self, verdict: Verdict, token: int) -> str:
+    async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
         self.fixes.append((verdict.id, token))
-        return "R-0001 started"
+        return Attempt(not self.refuses, "exit 5: a guard said no" if self.refuses else "R-0001")
 
 
 def a_verdict(name: str, nodes: tuple[str, ...], job: str) -> Verdict:

@@ -118,7 +118,7 @@ async def notify_verdicts(
     at: datetime,
     fresh_nodes: frozenset[str] = frozenset(),
     say: Say = say_on_stderr,
-) -> None:
+) -> tuple[Delivery, ...]:
     """Tell every sure verdict; one that was told before is not told again.
 
     Args:
@@ -128,6 +128,9 @@ async def notify_verdicts(
         at: This moment.
         fresh_nodes: Nodes whose trouble is new, so that having told it before does not count.
         say: Where failures are said.
+
+    Returns:
+        What became of each notice at each sink.
     """
     runbook, certain = notifier.settings.runbook, sure(verdicts)
     notices = [
@@ -136,8 +139,10 @@ async def notify_verdicts(
     ]
     if len(certain) > ONE_BY_ONE:
         notices.append(crowd_notice(context, len(certain) - ONE_BY_ONE, at))
+    found: list[Delivery] = []
     for number, notice in enumerate(notices, start=1):
         deliveries = await notifier.notify_async(notice)
+        found += deliveries
         complain(deliveries, say)
         if (
             deliveries
@@ -145,7 +150,8 @@ async def notify_verdicts(
             and number < len(notices)
         ):
             say(f"warning: {len(notices) - number} more notices were not tried")
-            return
+            break
+    return tuple(found)
 
 
 async def notify_progress(

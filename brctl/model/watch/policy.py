@@ -96,6 +96,12 @@ class WatchPolicy:
     origin: str = ""
     problem: str = ""
 
+    @property
+    def most(self) -> WatchMode:
+        """The most that it allows anywhere."""
+        modes = (self.mode, *self.rules.values(), *self.classes.values())
+        return max(modes, key=lambda mode: mode.rank)
+
     def mode_of(self, rule: str, fault: FaultClass) -> WatchMode:
         """The strictest of what is said of the rule and of the class; else the default."""
         if self.problem:

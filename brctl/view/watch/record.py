@@ -10,6 +10,14 @@ from brctl.view.text import printable
 DOES = {"observe": "would fix", "propose": "proposed", "act": "fix started"}
 """What each mode is called once it has happened."""
 
+FAILED = {"propose": "proposed to nobody", "act": "fix not started"}
+"""The same where nobody could be told, or `fix` refused or did not say in time that it runs."""
+
+
+def what_became(mode: str, *, done: bool) -> str:
+    """A decision in words, by whether what it asked for was done."""
+    return (DOES if done else FAILED).get(mode, "decided")
+
 
 def gate_rows(gates: Iterable[GateAnswer]) -> list[Mapping[str, object]]:
     """Every gate with its answer, as it stands in the record."""
@@ -44,7 +52,8 @@ def _verdict(record: WatchRecord) -> str:
 
 def _decision(record: WatchRecord) -> str:
     held, said = record.text("held"), record.text("said")
-    parts = [f"{DOES.get(record.text('mode'), 'decided')}  {record.text('verdict')}"]
+    became = what_became(record.text("mode"), done=record.fields.get("done") is not False)
+    parts = [f"{became}  {record.text('verdict')}"]
     parts += [f"held: {held}"] if held else []
     parts += [said] if said else []
     return "  ".join(parts)

@@ -12,10 +12,13 @@ from brctl.engine.application.watching.watcher import Watcher
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import LEASE_S, Leader
 from brctl.library.checks import usable_checks
-from brctl.model.errors import LockedError
+from brctl.model.errors import LockedError, UnavailableError
 from brctl.model.jobs.job import Job, example_job
 from brctl.model.sweeps.check import Check
 from brctl.model.watch.policy import WatchLimits, WatchMode, WatchPolicy
+from brctl.model.watch.state import WatchRecord, WatchState
+from brctl.view.watch.record import record_line
+from brctl.watch.gates import GateFacts, WatchedVerdict
 from brctl.watch.rules import OF_CHECK, ROUNDS
 from tests.fakes.watching import FakeClock, FakeHands, FakeNodes, measured
 
@@ -419,6 +422,99 @@ def test_a_fix_that_was_being_started_when_the_watcher_ended_is_told_and_not_sta
         await world.look(3)
         assert len(world.hands.fixes) == 1
         assert "ended while it started fix V-1" in " ".join(world.told)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "error", [UnavailableError("the scheduler is down"), BlockingIOError(11, "no more processes")]
+)
+def test_a_diagnosis_that_fails_is_tried_again_while_the_sign_stands(
+    tmp_path: Path, checks: dict[str, Check], error: Exception
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.hands.failing = [error]
+        world.nodes.say("n1", LOST)
+        await world.look(5)
+        assert (len(world.hands.examined), world.hands.fixes) == (1, [])
+        await world.look(1, every_s=30.0)
+        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
+        assert "error" in world.kinds()
+
+    run(scenario)
+
+
+class FullDisk(WatchFolder):
+    """A folder that takes nothing while a test says so."""
+
+    full = False
+
+    def save_state(self, state: WatchState) -> None:
+        self._room()
+        super().save_state(state)
+
+    def append(self, record: WatchRecord) -> None:
+        self._room()
+        super().append(record)
+
+    def _room(self) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_is_full_while_it_judges_ends_no_watcher_and_starts_nothing(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    class Filling(FakeHands):
+        async def facts(self, verdict: WatchedVerdict, policy: WatchPolicy) -> GateFacts:
+            disk.full = len(self.examined) == 1
+            return await super().facts(verdict, policy)
+
+    disk = FullDisk(tmp_path, "here")
+
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.hands = Filling(world.clock)
+        world.folder = disk
+        world.leader.release()
+        world.another()
+        world.nodes.say("n1", LOST)
+        await world.look(2)
+        assert (len(world.hands.examined), world.hands.fixes) == (1, [])
+        assert world.watcher.state.acts == ()
+        with pytest.raises(OSError, match="No space"):
+            await world.look()
+        disk.full = False
+        await world.look(2, every_s=30.0)
+        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
+
+    run(scenario)
+
+
+def test_a_fix_that_is_refused_is_paged_and_not_recorded_as_started(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.hands.refuses = True
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        assert world.hands.pages == ["V-1"]
+        line = record_line(world.folder.records(1)[0])
+        assert "fix not started  V-1  exit 5: a guard said no; brctl fix V-1 --yes" in line
+
+    run(scenario)
+
+
+def test_a_page_that_nobody_hears_is_recorded_so(tmp_path: Path, checks: dict[str, Check]) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.watcher.state = replace(world.watcher.state, breaker_open="4 of 3 nodes")
+        world.hands.hears = False
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        assert "proposed to nobody  V-1" in record_line(world.folder.records(1)[0])
 
     run(scenario)
 

@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
-from brctl.engine.application.watching.hands import dismissed_at
+import pytest
+
+from brctl.engine.application.watching.hands import dismissed_at, paged
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.notify.notifier import Delivery, DeliveryState
 from tests.fakes.nodes import NOW
 from tests.fakes.watching import a_verdict
 
@@ -20,3 +23,22 @@ def test_verdicts_nobody_dismissed_keep_no_watcher_away() -> None:
     verdict = a_verdict("V-1", ("n1",), "llm")
     stored = StoredVerdict(verdict, VerdictState.CONFIRMED, by="kim", at=NOW)
     assert dismissed_at([stored], NOW - timedelta(hours=1)) == {}
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        ((), False),
+        ((DeliveryState.FAILED, DeliveryState.FAILED), False),
+        ((DeliveryState.UNASKED,), False),
+        ((DeliveryState.FAILED, DeliveryState.SENT), True),
+        ((DeliveryState.KNOWN,), True),
+    ],
+)
+def test_people_are_told_where_a_sink_took_the_page(
+    states: tuple[DeliveryState, ...], told: bool
+) -> None:
+    deliveries = [Delivery(f"sink{n}", state, "why") for n, state in enumerate(states)]
+    attempt = paged("brctl fix V-1", deliveries)
+    assert attempt.done is told
+    assert all(f"{d.sink} {d.state} (why)" in attempt.text for d in deliveries)

@@ -11,7 +11,7 @@ from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.application.diagnose import DiagnosisScope, keep_found, look_once
 from brctl.engine.application.fix import choose_fix, plan_fix
 from brctl.engine.application.runs import find_playbook
-from brctl.engine.application.watching.watcher import Examined
+from brctl.engine.application.watching.watcher import Attempt, Examined
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import beside_the_work, notify_verdicts
 from brctl.engine.incidents.notify_verdicts import notifier_of
@@ -22,10 +22,12 @@ from brctl.engine.runs.propose import propose
 from brctl.engine.runs.read_run import read_runs
 from brctl.library.own_program import own_program
 from brctl.model.errors import BrctlError
+from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
 from brctl.model.verdict import Verdict
 from brctl.model.watch.policy import WatchPolicy
 from brctl.model.watch.state import WatchDecision
+from brctl.notify.notifier import Delivery, DeliveryState
 from brctl.playbook.run import Run
 from brctl.playbook.taken_nodes import TakenNodes, taken_nodes
 from brctl.watch.gates import GateFacts, WatchedVerdict
@@ -34,6 +36,11 @@ RUNS_BACK = timedelta(days=7)
 SAID_LIMIT = 400
 FIX_STARTS_S = 120.0
 """`fix --detach` plans, asks its guards and returns; the run goes on without it."""
+
+RUN_EXISTS = frozenset(
+    {ExitCode.OK, ExitCode.UNKNOWN, ExitCode.WAITING, ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN}
+)
+"""How `fix --detach` ends where there is a run, which tells of itself; unknown: it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +88,18 @@ class WatchHands:
                 found |= dict.fromkeys(run.nodes, run.events[-1].at)
         return found
 
-    async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
-        """Page with the command; that command, for the record."""
+    async def page(self, verdict: Verdict, decision: WatchDecision) -> Attempt:
+        """Page with the command; what became of it at each sink, for the record."""
         controller = self.current()
         notifier, context = notifier_of(controller), controller.settings.context
+        deliveries: tuple[Delivery, ...] = ()
         with beside_the_work(self.say):
-            await notify_verdicts(notifier, context, [verdict], controller.now(), say=self.say)
-        return await self._command(verdict)
+            deliveries = await notify_verdicts(
+                notifier, context, [verdict], controller.now(), say=self.say
+            )
+        return paged(await self._command(verdict), deliveries)
 
-    async def start_fix(self, verdict: Verdict, token: int) -> str:
+    async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
         """Start `fix` as its own process and wait until its run has been started or refused."""
         words = shlex.split(await self._command(verdict))[1:]
         settings = self.current().settings
@@ -98,16 +108,21 @@ class WatchHands:
             *own_program("brctl"), "--context", settings.context, *config, "--no-input", *words,
             "--detach", "--watch-token", str(token),
         ]  # fmt: skip
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
-        )
+        command = shlex.join(words)
         try:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+            )
             async with asyncio.timeout(FIX_STARTS_S):
                 _, said = await process.communicate()
         except TimeoutError:
-            return f"{shlex.join(words)}: still starting after {FIX_STARTS_S:.0f} s"
+            text = f"{command}: still starting after {FIX_STARTS_S:.0f} s; see brctl runs"
+            return Attempt(done=False, text=text)
+        except OSError as error:
+            return Attempt(done=False, text=f"{command}: cannot be started: {error}")
         text = " | ".join(said.decode("utf-8", "replace").split("\n"))[:SAID_LIMIT]
-        return f"{shlex.join(words)}: exit {process.returncode}: {text}"
+        started = process.returncode in RUN_EXISTS
+        return Attempt(started, f"{command}: exit {process.returncode}: {text}")
 
     async def _command(self, verdict: Verdict) -> str:
         """What a person would type; what cannot be planned is told with the reason by `fix`."""
@@ -119,6 +134,13 @@ class WatchHands:
             return (await plan_fix(run_context(controller), fix)).command
         except BrctlError:
             return plain
+
+
+def paged(command: str, deliveries: Sequence[Delivery]) -> Attempt:
+    """Whether some sink has told people, and what each answered."""
+    told = any(d.state in (DeliveryState.SENT, DeliveryState.KNOWN) for d in deliveries)
+    sinks = [f"{d.sink} {d.state}" + (f" ({d.why})" if d.why else "") for d in deliveries]
+    return Attempt(told, f"{command}: {', '.join(sinks) or 'no sink was told'}")
 
 
 def dismissed_at(stored: Iterable[StoredVerdict], since: datetime) -> dict[str, datetime]:

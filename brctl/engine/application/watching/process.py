@@ -14,18 +14,20 @@ from brctl.engine.application.watching.hands import WatchHands
 from brctl.engine.application.watching.watcher import Said, Watcher
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller, with_jobs_placed
+from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.held_nodes import HeldNodes
 from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader
 from brctl.engine.watch.policy_file import policy_or_observe
 from brctl.engine.watch.service_manager import tell_service_manager
+from brctl.engine.watch.writing import Writing
 from brctl.fanout.choose import takes_input_whole
 from brctl.library.parameters import fill_parameters
 from brctl.model.errors import BrctlError, GuardError, LockedError, UnavailableError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 from brctl.model.units import rfc3339
-from brctl.model.watch.policy import WatchMode, WatchPolicy
+from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
 from brctl.sweep.held_look import HeldLook
 from brctl.watch.rules import ROUNDS, UNSENT
 
@@ -150,13 +152,16 @@ class _Watching:
             say,
         )  # fmt: skip
         self._jobs: tuple[Job, ...] = ()
-        self._trouble = ""
+        self._ticks = Writing(say, "nothing can be written, so nothing is done")
+        self._statuses = Writing(say, "`watch status` cannot be told")
 
     async def run(self) -> None:
         known = await self._place()
         under = f"{__version__} {_mark_of(self._policy)}"
         self._watcher.begin(self._controller.now(), under, len(known))
         self._say(_greeting(len(known), self._request.cap, self._policy))
+        if self._pages_nobody():
+            self._say("warning: nobody would be told: `notify` of the configuration has no sink")
         placed_s = told_s = time.monotonic()
         try:
             while not self._folder.stopped():
@@ -173,20 +178,17 @@ class _Watching:
         finally:
             await self._held.close()
 
+    def _pages_nobody(self) -> bool:
+        goes_to = strictest(self._request.cap, self._policy.most)
+        return goes_to is not WatchMode.OBSERVE and not notifier_of(self._controller).configured
+
     def _tick(self, seconds: float, known: frozenset[str]) -> bool:
         """One tick, and whether it was whole.
 
         A disk that takes nothing stops no looking, and nothing is done meanwhile.
         """
-        try:
-            self._watcher.tick(self._controller.now(), seconds, self._jobs, known)
-        except OSError as exc:
-            if str(exc) != self._trouble:
-                self._say(f"error  nothing can be written, so nothing is done: {exc}")
-            self._trouble = str(exc)
-            return False
-        self._trouble = ""
-        return True
+        now = self._controller.now()
+        return self._ticks.went_well(lambda: self._watcher.tick(now, seconds, self._jobs, known))
 
     async def _place(self) -> frozenset[str]:
         """Where jobs run now, and so which nodes are looked at and what each is asked."""
@@ -212,7 +214,7 @@ class _Watching:
         """The same later on: a scheduler that does not answer leaves all as it was."""
         try:
             return await self._place()
-        except BrctlError as error:
+        except (BrctlError, OSError) as error:
             self._say(f"warning: where jobs run cannot be asked: {error}")
             return known
 
@@ -231,19 +233,18 @@ class _Watching:
         tell_service_manager({"STATUS": line})
         silent = self._held.silent_s(LEASE_S)
         shares = [n.cpu_share for n in self._held.nodes.values() if n.cpu_share is not None]
-        self._folder.tell_status(
-            {
-                "at": rfc3339(self._controller.now()),
-                "holder": self._leader.holder,
-                "token": self._leader.token,
-                "mode": str(self._request.cap),
-                "nodes": len(known),
-                "talking": sum(n.talking for n in self._held.nodes.values()),
-                "silent": sorted(silent),
-                "cpu_percent_a_node": round(100 * max(shares), 3) if shares else None,
-                "problem": self._policy.problem or self._trouble,
-            }
-        )
+        status = {
+            "at": rfc3339(self._controller.now()),
+            "holder": self._leader.holder,
+            "token": self._leader.token,
+            "mode": str(self._request.cap),
+            "nodes": len(known),
+            "talking": sum(n.talking for n in self._held.nodes.values()),
+            "silent": sorted(silent),
+            "cpu_percent_a_node": round(100 * max(shares), 3) if shares else None,
+            "problem": self._policy.problem or self._ticks.trouble,
+        }
+        self._statuses.went_well(lambda: self._folder.tell_status(status))
 
 
 def _mark_of(policy: WatchPolicy) -> str:

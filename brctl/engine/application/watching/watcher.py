@@ -6,13 +6,14 @@ start is on disk before it is started (decision 0395).
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import RENEW_S, Leader
-from brctl.model.errors import BrctlError, LockedError
+from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.check import Check
@@ -28,7 +29,7 @@ from brctl.model.watch.state import (
     WatchRecord,
     WatchState,
 )
-from brctl.view.watch.record import DOES, gate_rows
+from brctl.view.watch.record import gate_rows, what_became
 from brctl.watch.answers import FleetAnswers
 from brctl.watch.gates import (
     UNNAMED,
@@ -39,8 +40,15 @@ from brctl.watch.gates import (
     shifted,
 )
 from brctl.watch.node_rules import BEFORE_WE_CAME, network_trouble, silence_sightings
+from brctl.watch.retries import Retries
 from brctl.watch.rules import RULES
-from brctl.watch.suspicions import after_look, only_of, undiagnosed, verdicts_that_cover
+from brctl.watch.suspicions import (
+    after_look,
+    only_of,
+    reopened,
+    undiagnosed,
+    verdicts_that_cover,
+)
 
 SILENT_AFTER_S = 30.0
 """Three heartbeats."""
@@ -78,6 +86,14 @@ class Examined:
     watched: tuple[WatchedVerdict, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Whether somebody was told, or `fix` was started, and what was said of it."""
+
+    done: bool
+    text: str
+
+
 class Hands(Protocol):
     """What a watcher may ask of the rest of brctl; it has no other."""
 
@@ -95,12 +111,12 @@ class Hands(Protocol):
         """Nodes that a person had a hand in since then, and when."""
         ...
 
-    async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
-        """Tell people, with the exact command; that command."""
+    async def page(self, verdict: Verdict, decision: WatchDecision) -> Attempt:
+        """Tell people, with the exact command."""
         ...
 
-    async def start_fix(self, verdict: Verdict, token: int) -> str:
-        """Start `fix` in a process of its own; what it said."""
+    async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
+        """Start `fix` in a process of its own."""
         ...
 
 
@@ -124,7 +140,8 @@ class Watcher:
         self._deep: dict[str, asyncio.Task[None]] = {}
         self._renewed_s = self._last_s = self._jobs_s = -RENEW_S
         self._last_at: datetime | None = None
-        self.state = WatchState(_NEVER)
+        self._retries = Retries()
+        self.state = self._saved = WatchState(_NEVER)
 
     def begin(self, now: datetime, under: str, known: int) -> None:
         """Take up what the watcher before left; a new version or policy begins by observing."""
@@ -166,15 +183,14 @@ class Watcher:
         if seconds - self._renewed_s >= RENEW_S:
             self._leader.renew(now)
             self._renewed_s = seconds
-        for task in [task for task in self._deep.values() if task.done()]:
-            task.result()
-        before = self.state
+        for about in [about for about, task in self._deep.items() if task.done()]:
+            self._deep.pop(about).result()
         self._mind_the_clock(now, seconds)
         self._close_breaker(now)
         self._suspect(now, seconds, jobs, known)
         self._diagnose(now, jobs)
-        if self.state != before:
-            self._folder.save_state(self.state)
+        if self.state != self._saved:
+            self._save(self.state)
 
     async def settle(self) -> None:
         """Wait for the diagnoses that were begun."""
@@ -231,15 +247,16 @@ class Watcher:
         before = only_of(self.state.suspicions, known | {job.name for job in jobs})
         news = after_look(before, seen, looked, now)
         self.state = replace(self.state, suspicions=news.suspicions)
+        self._retries.keep_only(news.suspicions)
+        # What a kernel said is settled by one diagnosis; only later lines are news.
+        fresh = {s.subject: now for s in news.confirmed if s.rule == "kernel-fatal"}
+        if fresh:
+            self.state = replace(self.state, kernel_since={**heard, **fresh})
         for kind, suspicions in (
             ("suspicion", news.opened), ("confirmed", news.confirmed), ("ended", news.ended),
         ):  # fmt: skip
             for suspicion in suspicions:
                 self._tell(now, kind, suspicion)
-        # What a kernel said is settled by one diagnosis; only later lines are news.
-        fresh = {s.subject: now for s in news.confirmed if s.rule == "kernel-fatal"}
-        if fresh:
-            self.state = replace(self.state, kernel_since={**heard, **fresh})
 
     def _look_at_jobs(
         self, seconds: float, jobs: Sequence[Job], silent: Iterable[str]
@@ -280,7 +297,7 @@ class Watcher:
         on = {node: job for job in jobs for node in job.nodes} | {job.name: job for job in jobs}
         for key, suspicion in self.state.suspicions.items():
             ready = suspicion.confirmed_at is not None and RULES[suspicion.rule].diagnosed
-            if not ready or suspicion.diagnosed:
+            if not ready or suspicion.diagnosed or self._retries.must_wait(key, self._last_s):
                 continue
             job = on.get(suspicion.subject)
             about = job.name if job else suspicion.subject
@@ -305,14 +322,31 @@ class Watcher:
             self.state = replace(self.state, suspicions=after)
 
     async def _conclude(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
-        """From a suspicion to what is done about it."""
-        rule, began_at = key.partition("/")[0], self._last_at or _NEVER
+        """From a suspicion to what is done about it; a diagnosis that fails is tried again."""
         try:
-            found = await self._hands.examine(job, nodes)
-        except BrctlError as error:
+            await self._judge(key, job, nodes)
+            self._save(self.state)
+        except (BrctlError, OSError) as error:
+            self._try_again_later(key, error)
+            self._leader.verify()
+        else:
+            self._retries.forget(key)
+
+    def _try_again_later(self, key: str, error: Exception) -> None:
+        wait_s = self._retries.failed(key, self._last_s)
+        held = self.state.suspicions.get(key)
+        if held is not None:
+            after = {**self.state.suspicions, key: reopened(held, self.state.acts)}
+            self.state = replace(self.state, suspicions=after)
+        self._say(f"error  {key}: {error}; again after {wait_s:.0f} s")
+        # It may be the disk itself that failed; the next tick tells of that.
+        with suppress(OSError):
+            rule = key.partition("/")[0]
             self._record(self._last_at or _NEVER, "error", rule=rule, text=str(error))
-            self._say(f"error  {key}: {error}")
-            return
+
+    async def _judge(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
+        rule, began_at = key.partition("/")[0], self._last_at or _NEVER
+        found = await self._hands.examine(job, nodes)
         now = found.at
         named = any(verdict.fault not in UNNAMED for verdict in found.verdicts)
         self._mark(
@@ -331,15 +365,16 @@ class Watcher:
             self._say(
                 f"verdict  {verdict.id} {verdict.confidence.upper()} {verdict.title}: {where}"
             )
+        failed: list[BrctlError] = []
         for verdict, watched in zip(found.verdicts, found.watched, strict=True):
             try:
                 await self._decide(rule, verdict, watched)
-            except LockedError:
-                raise
             except BrctlError as error:
                 self._record(now, "error", verdict=verdict.id, text=str(error))
-                self._say(f"error  {verdict.id}: {error}")
-        self._folder.save_state(self.state)
+                self._leader.verify()
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     async def _decide(self, rule: str, verdict: Verdict, watched: WatchedVerdict) -> None:
         facts = await self._hands.facts(watched, self._policy)
@@ -350,31 +385,40 @@ class Watcher:
             self.state = replace(self.state, breaker_open=opened)
             self._record(facts.now, "breaker-open", why=made.opens_breaker)
             self._say(f"breaker  open: {made.opens_breaker}")
-        said = await self._carry_out(made, verdict, watched, facts.now)
+        attempt = await self._carry_out(made, verdict, watched, facts.now)
         self.state = replace(self.state, decided={**self.state.decided, verdict.id: made.mode})
         self._record(
             facts.now, "decision", verdict=verdict.id, rule=rule, mode=made.mode,
-            wanted=made.wanted, held=made.held, gates=gate_rows(made.gates), said=said,
-            known=facts.known, spares=facts.spares,
+            wanted=made.wanted, held=made.held, gates=gate_rows(made.gates),
+            done=attempt.done, said=attempt.text, known=facts.known, spares=facts.spares,
         )  # fmt: skip
         held = f"  held: {made.held}" if made.held else ""
-        self._say(f"{DOES[made.mode]}  {verdict.id} {watched.playbook or '-'}{held}")
+        became = what_became(made.mode, done=attempt.done)
+        self._say(f"{became}  {verdict.id} {watched.playbook or '-'}{held}")
 
     async def _carry_out(
         self, made: WatchDecision, verdict: Verdict, watched: WatchedVerdict, now: datetime
-    ) -> str:
+    ) -> Attempt:
         if made.mode == WatchMode.PROPOSE:
             return await self._hands.page(verdict, made)
         if made.mode != WatchMode.ACT:
-            return ""
+            return Attempt(done=True, text="")
         self._leader.verify()
         nodes = watched.nodes if watched.takes_nodes else ()
         act = WatchAct(
             now, verdict.id, verdict.fault, nodes, verdict.job, watched.step, self._leader.token
         )
-        self.state = replace(self.state, acts=(*self.state.acts, act))
-        self._folder.save_state(self.state)
-        return await self._hands.start_fix(verdict, self._leader.token)
+        self._save(replace(self.state, acts=(*self.state.acts, act)))
+        started = await self._hands.start_fix(verdict, self._leader.token)
+        if started.done:
+            return started
+        paged = await self._hands.page(verdict, made)
+        return Attempt(done=False, text=f"{started.text}; {paged.text}")
+
+    def _save(self, state: WatchState) -> None:
+        """What is not on disk has not happened: a failed write leaves the state as it was."""
+        self._folder.save_state(state)
+        self.state = self._saved = state
 
     def _record(self, at: datetime, kind: str, **fields: object) -> None:
         self.state = replace(self.state, seq=self.state.seq + 1)
