@@ -17,7 +17,8 @@ CLOSE = "close-breaker.json"
 ROTATE_BYTES = 64 << 20
 """Half a year of a quiet fleet; one older file is kept beside it."""
 
-LINE_LIMIT_BYTES = 64 << 10
+LINE_BYTES, LINE_LIMIT_BYTES = 1 << 10, 64 << 10
+"""What a line takes by and large, and the most that is read of one."""
 
 
 class WatchFolder:
@@ -57,7 +58,8 @@ class WatchFolder:
         if not path.exists():
             return ()
         with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - newest * 1024))
+            back = newest * LINE_BYTES + LINE_LIMIT_BYTES
+            stream.seek(max(0, path.stat().st_size - back))
             return tuple(_decoded(stream))[-newest:]
 
     def tell_status(self, status: Mapping[str, object]) -> None:

@@ -1,81 +1,18 @@
 """A watcher in a made-up world: what it suspects, asks, decides, and leaves on disk."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.application.watching.watcher import Watcher
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import LEASE_S, Leader
-from brctl.library.checks import usable_checks
-from brctl.model.errors import LockedError, UnavailableError
-from brctl.model.jobs.job import Job, example_job
+from brctl.model.errors import LockedError
 from brctl.model.sweeps.check import Check
-from brctl.model.watch.policy import WatchLimits, WatchMode, WatchPolicy
-from brctl.model.watch.state import WatchRecord, WatchState
-from brctl.view.watch.record import record_line
-from brctl.watch.gates import GateFacts, WatchedVerdict
 from brctl.watch.rules import OF_CHECK, ROUNDS
-from tests.fakes.watching import FakeClock, FakeHands, FakeNodes, measured
-
-JOB = replace(example_job(), nodes=("n1", "n2"), axes=(("dp", 2),), stall_after_s=60.0)
-FLEET = frozenset(f"n{number}" for number in range(1, 129))
-ACT = WatchPolicy(mode=WatchMode.ACT, limits=WatchLimits(start_up_s=0.0))
-LOST = measured("gpu.devices", "gpu:GPU-1", gpu__device__lost=True)
-FOUND = measured("gpu.devices", "gpu:GPU-1", gpu__device__lost=False)
-
-
-@pytest.fixture(scope="module")
-def checks() -> dict[str, Check]:
-    wanted = {name for names in ROUNDS.values() for name in names}
-    return {name: check for name, check in usable_checks()[0].items() if name in wanted}
-
-
-class World:
-    """One watcher over 128 nodes and a job on two of them."""
-
-    def __init__(
-        self, folder: Path, checks: dict[str, Check], fleet: frozenset[str] = FLEET
-    ) -> None:
-        self.path, self.checks, self.fleet = folder, checks, fleet
-        self.clock, self.nodes = FakeClock(), FakeNodes(sorted(fleet))
-        self.hands = FakeHands(self.clock)
-        self.jobs: tuple[Job, ...] = (JOB,)
-        self.told: list[str] = []
-        self.folder = WatchFolder(folder, "here")
-        self.watcher = self.another()
-
-    def another(self) -> Watcher:
-        """A new watcher that takes over, as after a restart."""
-        self.leader = Leader(self.path, "here")
-        self.leader.take(self.clock.now)
-        fresh = Watcher(
-            self.folder, self.leader, self.nodes, self.hands, self.checks, ACT,
-            WatchMode.ACT, self.told.append,
-        )  # fmt: skip
-        fresh.begin(self.clock.now, "0.1.0 policy", len(self.fleet))
-        self.watcher = fresh
-        return fresh
-
-    async def look(self, ticks: int = 1, every_s: float = 2.0) -> None:
-        for _ in range(ticks):
-            self.clock.go(every_s)
-            self.watcher.tick(self.clock.now, self.clock.seconds, self.jobs, self.fleet)
-            await self.watcher.settle()
-
-    async def end(self) -> None:
-        """What a kill does to work that was begun."""
-        begun = list(self.watcher._deep.values())
-        for task in begun:
-            task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
-
-    def kinds(self) -> list[str]:
-        return [record.kind for record in self.folder.records(1000)]
+from tests.fakes.watched_world import FLEET, FOUND, JOB, LOST, World, run, steps
+from tests.fakes.watching import FakeClock
 
 
 class Unchallenged(Leader):
@@ -83,25 +20,6 @@ class Unchallenged(Leader):
 
     def renew(self, now: datetime) -> None:
         """Nobody else is there."""
-
-
-def steps(
-    world: World, step: int, age_s: float, phase: str = "forward", **more: bool | int
-) -> None:
-    """Both ranks say where they are."""
-    for number, node in enumerate(JOB.nodes):
-        world.nodes.say(
-            node,
-            measured(
-                "job.ranks", f"rank:{number}", job__rank__alive=True, job__rank__step=step,
-                job__rank__phase=phase, job__rank__phase_age_s=age_s,
-                job__rank__progress_age_s=age_s, job__rank__step_s=1.0, **more,
-            ),
-        )  # fmt: skip
-
-
-def run(scenario: Callable[[], Coroutine[None, None, None]]) -> None:
-    asyncio.run(scenario())
 
 
 def test_a_lost_gpu_is_suspected_confirmed_decided_and_fixed_once(
@@ -328,195 +246,6 @@ def test_killed_at_any_write_it_starts_a_fix_at_most_once_a_verdict(
     for point in range(12):
         started = asyncio.run(scenario(point))
         assert len(started) == len(set(started)) == 1, f"killed before write {point}"
-
-
-def test_a_verdict_without_a_cause_hides_no_later_sign_of_the_job(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.hands.heals = True
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        world.hands.heals = False
-        steps(world, 95, 1.0, job__rank__exit_status=9)
-        await world.look()
-        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
-
-    run(scenario)
-
-
-def test_a_sign_that_comes_after_a_diagnosis_began_is_diagnosed_itself(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        steps(world, 95, 1.0, job__rank__exit_status=9)
-        await world.look()
-        assert len(world.hands.examined) == 2
-
-    run(scenario)
-
-
-def test_two_signs_confirmed_at_once_are_one_diagnosis(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.nodes.say("n1", LOST)
-        await world.look()
-        steps(world, 95, 1.0, job__rank__exit_status=9)
-        await world.look(2)
-        assert len(world.hands.examined) == 1
-        assert {s.verdicts for s in world.watcher.state.suspicions.values()} == {("V-1",)}
-
-    run(scenario)
-
-
-def test_what_the_breaker_held_is_diagnosed_anew_once_a_person_closed_it(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.watcher.state = replace(world.watcher.state, breaker_open="4 of 3 nodes")
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        assert (world.hands.pages, world.hands.fixes) == (["V-1"], [])
-        world.folder.close_breaker("looked at it", world.clock.now)
-        await world.look(2)
-        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
-
-    run(scenario)
-
-
-def test_a_watcher_that_ended_between_verdict_and_decision_leaves_it_to_be_judged_anew(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        left = replace(world.watcher.state, decided={}, acts=())
-        world.folder.save_state(left)
-        world.clock.go(LEASE_S + 1)
-        world.another()
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        assert [verdict for verdict, _ in world.hands.fixes] == ["V-1", "V-2"]
-
-    run(scenario)
-
-
-def test_a_fix_that_was_being_started_when_the_watcher_ended_is_told_and_not_started_again(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        world.folder.save_state(replace(world.watcher.state, decided={}))
-        world.clock.go(LEASE_S + 1)
-        world.another()
-        await world.look(3)
-        assert len(world.hands.fixes) == 1
-        assert "ended while it started fix V-1" in " ".join(world.told)
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    "error", [UnavailableError("the scheduler is down"), BlockingIOError(11, "no more processes")]
-)
-def test_a_diagnosis_that_fails_is_tried_again_while_the_sign_stands(
-    tmp_path: Path, checks: dict[str, Check], error: Exception
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.hands.failing = [error]
-        world.nodes.say("n1", LOST)
-        await world.look(5)
-        assert (len(world.hands.examined), world.hands.fixes) == (1, [])
-        await world.look(1, every_s=30.0)
-        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
-        assert "error" in world.kinds()
-
-    run(scenario)
-
-
-class FullDisk(WatchFolder):
-    """A folder that takes nothing while a test says so."""
-
-    full = False
-
-    def save_state(self, state: WatchState) -> None:
-        self._room()
-        super().save_state(state)
-
-    def append(self, record: WatchRecord) -> None:
-        self._room()
-        super().append(record)
-
-    def _room(self) -> None:
-        if self.full:
-            raise OSError(28, "No space left on device")
-
-
-def test_a_disk_that_is_full_while_it_judges_ends_no_watcher_and_starts_nothing(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    class Filling(FakeHands):
-        async def facts(self, verdict: WatchedVerdict, policy: WatchPolicy) -> GateFacts:
-            disk.full = len(self.examined) == 1
-            return await super().facts(verdict, policy)
-
-    disk = FullDisk(tmp_path, "here")
-
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.hands = Filling(world.clock)
-        world.folder = disk
-        world.leader.release()
-        world.another()
-        world.nodes.say("n1", LOST)
-        await world.look(2)
-        assert (len(world.hands.examined), world.hands.fixes) == (1, [])
-        assert world.watcher.state.acts == ()
-        with pytest.raises(OSError, match="No space"):
-            await world.look()
-        disk.full = False
-        await world.look(2, every_s=30.0)
-        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
-
-    run(scenario)
-
-
-def test_a_fix_that_is_refused_is_paged_and_not_recorded_as_started(
-    tmp_path: Path, checks: dict[str, Check]
-) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.hands.refuses = True
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        assert world.hands.pages == ["V-1"]
-        line = record_line(world.folder.records(1)[0])
-        assert "fix not started  V-1  exit 5: a guard said no; brctl fix V-1 --yes" in line
-
-    run(scenario)
-
-
-def test_a_page_that_nobody_hears_is_recorded_so(tmp_path: Path, checks: dict[str, Check]) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, checks)
-        world.watcher.state = replace(world.watcher.state, breaker_open="4 of 3 nodes")
-        world.hands.hears = False
-        world.nodes.say("n1", LOST)
-        await world.look(3)
-        assert "proposed to nobody  V-1" in record_line(world.folder.records(1)[0])
-
-    run(scenario)
 
 
 def test_a_day_of_a_healthy_fleet_suspects_nothing(
