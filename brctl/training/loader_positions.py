@@ -12,7 +12,7 @@ def save_position(checkpoint: Path, rank: int, of: int, batch: Mapping[str, obje
         checkpoint: Its directory.
         rank: Among the ranks that read data of their own.
         of: Number of those ranks.
-        batch: `position` and `digest` of the last batch.
+        batch: `position` and `digest` of the last batch, and the id of the `loader` that counts.
 
     Raises:
         OSError: It cannot be written.

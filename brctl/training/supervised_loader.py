@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from uuid import uuid4
 
 from brctl.training.loader_positions import save_position
 from brctl.training.loader_process import (
@@ -159,6 +160,7 @@ class SupervisedLoader:
         self._snapshots = [SourceState(0)]
         self._digests: dict[int, str] = {}
         self._position = 0
+        self._id = uuid4().hex[:16]
         if state is not None:
             self._resume(state)
         self._maker = self._start()
@@ -178,7 +180,7 @@ class SupervisedLoader:
         at = state.get("at")
         if type(position) is not int or type(at) is not int or not isinstance(digests, Mapping):
             raise PositionError("the saved state of the loader is none of this loader's")
-        self._position = at
+        self._position, self._id = at, str(state.get("loader", self._id))
         self._snapshots = [SourceState(position, state.get("source"))]
         self._digests = {int(number): str(digest) for number, digest in digests.items()}
 
@@ -265,7 +267,8 @@ class SupervisedLoader:
         """What a checkpoint keeps of the loader: enough to go on, and to prove it."""
         proof = self._proof
         return {
-            "at": self._position, "position": proof.position, "source": proof.state,
+            "loader": self._id, "at": self._position,
+            "position": proof.position, "source": proof.state,
             "digests": {str(number): digest for number, digest in self._digests.items()},
         }  # fmt: skip
 
@@ -284,7 +287,7 @@ class SupervisedLoader:
         Raises:
             OSError: It cannot be written.
         """
-        save_position(checkpoint, rank, of, self.ledger_entry())
+        save_position(checkpoint, rank, of, {**self.ledger_entry(), "loader": self._id})
 
     def worker_pids(self) -> tuple[int, ...]:
         """The worker, and the shadow where there is one."""

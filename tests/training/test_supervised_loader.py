@@ -157,3 +157,42 @@ def test_checkpoints_say_where_every_loader_was(start: Start, tmp_path: Path) ->
     assert problem(saves, saves[1]) == ("loader/rank-00001.json is missing (1 of 2 loader states)")
     (saves[1].path / "loader" / "rank-00001.json").write_text('{"position": true, "of": 2}')
     assert "position is no count" in problem(saves, saves[1])
+
+
+def ending(batches: int) -> Callable[[], MixedSource]:
+    return lambda: MixedSource(batches=batches)
+
+
+@pytest.mark.parametrize("lengths", [(9, 9, 9), (9, 4, 7)])
+def test_a_checkpoint_of_each_epoch_is_whole_though_its_loader_begins_anew(
+    start: Start, tmp_path: Path, lengths: tuple[int, ...]
+) -> None:
+    """The last batch of unshuffled data is the same in every epoch; a smaller number is said."""
+    positions = import_module("checks._checkpoints.loader_positions")
+    saves = []
+    for number, length in enumerate(lengths):
+        loader = start(ending(length))
+        list(loader)
+        path = tmp_path / f"epoch-{number}"
+        loader.save_position(path, 0, of=1)
+        saves.append(SimpleNamespace(step=number, name=path.name, path=path))
+    assert [positions.loader_problem(saves, save) for save in saves] == ["", "", ""]
+    expected = "epoch-1: the loader of rank 0 is at batch 4, and was at 9 in epoch-0"
+    assert positions.loader_remark(saves, saves[1]) == (expected if lengths[1] == 4 else "")
+    assert positions.loader_remark(saves, saves[2]) == ""
+
+
+def test_a_resumed_loader_that_stands_still_is_the_same_loader(
+    start: Start, tmp_path: Path
+) -> None:
+    problem = import_module("checks._checkpoints.loader_positions").loader_problem
+    saves = [SimpleNamespace(step=n, name=f"step-{n}", path=tmp_path / f"step-{n}") for n in (1, 2)]
+    first = start(short)
+    list(islice(first, 5))
+    first.save_position(saves[0].path, 0, of=1)
+    second = start(short, state=first.state_dict())
+    second.save_position(saves[1].path, 0, of=1)
+    assert "at batch 5, and was at 5 in step-1: it did not grow" in problem(saves, saves[1])
+    next(second)
+    second.save_position(saves[1].path, 0, of=1)
+    assert problem(saves, saves[1]) == ""

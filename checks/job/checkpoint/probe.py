@@ -12,7 +12,7 @@ import time
 
 from checks._checkpoints.contents import UnknownError
 from checks._checkpoints.layouts import saves_of
-from checks._checkpoints.loader_positions import loader_problem
+from checks._checkpoints.loader_positions import loader_problem, loader_remark
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -116,7 +116,9 @@ def measure_one(readings, saves, save, verify):
     if found.is_whole() and found.unknown:
         readings.add("job.checkpoint.problem", subject, ("not known: %s" % found.unknown)[:300])
         return
-    loader = loader_problem(saves.listed, save)
+    loader, remark = loader_problem(saves.listed, save), loader_remark(saves.listed, save)
+    if remark:
+        readings.note(remark)
     readings.add("job.checkpoint.complete", subject, found.is_whole() and not loader)
     if found.problem() or loader:
         readings.add("job.checkpoint.problem", subject, (found.problem() or loader)[:300])
