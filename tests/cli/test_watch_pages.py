@@ -1,17 +1,23 @@
 """`brctl watch status|stop|policy|replay` on a context that nobody watches, and on one that is."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
+import brctl
 from brctl.cli.main import run
 from brctl.engine.controller.clock import now
 from brctl.engine.watch.folder import WatchFolder
+from brctl.engine.watch.leader import Leader
 from brctl.model.fault import FaultClass
 from brctl.model.units import rfc3339
 from brctl.model.watch.state import Suspicion, WatchAct, WatchRecord, WatchState
+from brctl.view.fleet.prometheus import METRICS, totals_text
+from brctl.view.watch.metrics import watch_totals
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -123,3 +129,57 @@ def test_a_long_record_is_put_beside(site: WatchFolder, monkeypatch: pytest.Monk
         site.append(WatchRecord(seq, now(), "note", {"text": "some text that is long enough"}))
     assert (site.path / "watch.ndjson.1").exists()
     assert [record.seq for record in site.records(10)] == [2]
+
+
+def test_a_watcher_is_metrics_that_the_shipped_alerts_know(site: WatchFolder) -> None:
+    at = now()
+    suspicion = Suspicion("gpu", "n3", at, 7, "a GPU is lost")
+    act = WatchAct(at, "V-1", FaultClass.GPU_LOST, ("n1",), "llm", 7, 1)
+    state = WatchState(
+        at, suspicions={suspicion.key: suspicion}, acts=(act,), breaker_open="it opened",
+        decided={"V-1": "act", "V-2": "observe", "V-3": "observe"},
+    )  # fmt: skip
+    status = {"at": rfc3339(at), "nodes": 8, "talking": 7, "problem": ""}
+    lines = totals_text(watch_totals(status, state, "", "prod", at)).splitlines()
+    assert {
+        'brctl_watch_up{context="prod"} 1',
+        'brctl_watch_nodes{context="prod",state="silent"} 1',
+        'brctl_watch_suspicions{context="prod",rule="gpu"} 1',
+        'brctl_watch_suspicions{context="prod",rule="no-step"} 0',
+        'brctl_watch_decisions{context="prod",mode="observe"} 2',
+        'brctl_watch_breaker_open{context="prod"} 1',
+        'brctl_watch_nodes_acted_on{context="prod"} 1',
+    } <= set(lines)
+    assert "# TYPE brctl_watch_up gauge" in lines
+    late = watch_totals(status, state, "", "prod", at + timedelta(minutes=5))
+    assert late['brctl_watch_up{context="prod"}'] == 0
+    assert watch_totals({}, None, "", "prod", at) == {}
+
+
+def test_every_shipped_alert_asks_for_metrics_that_are_written() -> None:
+    path = Path(brctl.__file__).parent / "docs" / "prometheus-rules.yml"
+    groups = yaml.safe_load(path.read_text())["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len({rule["alert"] for rule in rules}) == len(rules) > 0
+    for rule in rules:
+        named = set(re.findall(r"brctl_\w+", rule["expr"]))
+        assert named
+        assert named <= set(METRICS), rule["alert"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert "brctl " in rule["annotations"]["summary"]
+
+
+def test_fix_refuses_what_a_watcher_decided_that_no_longer_leads(
+    site: WatchFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before it looks for the verdict: nothing of an older leader's decision is read."""
+    state_dir = site.path.parent.parent
+    frozen = Leader(state_dir, "prod")
+    frozen.take(now())
+    frozen.release()
+    leader = Leader(state_dir, "prod")
+    leader.take(now())
+    assert run(["fix", "V-1", "--watch-token", str(leader.token - 1)]) == 75
+    assert f"watcher with number {leader.token - 1}" in capsys.readouterr().err
+    assert run(["fix", "V-1", "--watch-token", str(leader.token)]) == 64
+    assert "no verdict `V-1`" in capsys.readouterr().err

@@ -30,6 +30,7 @@ def watch(
     ] = "observe",
     policy: Policy = None,
     wait: Annotated[bool, typer.Option("--wait", help="stand by while another one leads")] = False,
+    prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
 ) -> None:
     """Look at nodes and jobs all the time; write, page or fix as far as the policy allows."""
     if ctx.invoked_subcommand is not None:
@@ -37,7 +38,8 @@ def watch(
     from brctl.engine.application.watching.process import WatchRequest
 
     invocation: Invocation = ctx.obj
-    request = WatchRequest(job, invocation.nodes, invocation.exclude, read_mode(mode), policy, wait)
+    cap = read_mode(mode)
+    request = WatchRequest(job, invocation.nodes, invocation.exclude, cap, policy, wait, prom)
     asyncio.run(_watch(invocation, request))
 
 

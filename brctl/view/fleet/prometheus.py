@@ -12,7 +12,7 @@ from brctl.model.verdict import Verdict
 
 _STATE = {Health.OK: 0, Health.WARNING: 1, Health.CRITICAL: 2, Health.UNKNOWN: 3}
 _SEVERITY = {"convicts": "crit", "hints": "warn"}
-_HELP = {
+METRICS = {
     "brctl_build_info": ("gauge", "Always 1; the version that wrote this file."),
     "brctl_sweep_last_run_timestamp_seconds": ("gauge", "When the last sweep began."),
     "brctl_sweep_last_success_timestamp_seconds": ("gauge", "When a sweep last could tell."),
@@ -30,6 +30,15 @@ _HELP = {
     "brctl_cordoned_nodes": ("gauge", "Nodes of the inventory that are out of service."),
     "brctl_standby_nodes": ("gauge", "Standbys by state, as they were last asked or tested."),
     "brctl_standby_parked_ranks": ("gauge", "Processes parked for a job's ranks, as last asked."),
+    "brctl_watch_up": ("gauge", "1 while a watcher looks, by its own word of the last 30 s."),
+    "brctl_watch_last_told_timestamp_seconds": ("gauge", "When the watcher last told its state."),
+    "brctl_watch_trouble": ("gauge", "1 while it only observes: its policy or disk is at fault."),
+    "brctl_watch_nodes": ("gauge", "Nodes that are looked at, by whether they talk."),
+    "brctl_watch_suspicions": ("gauge", "What is suspected now, by rule."),
+    "brctl_watch_decisions": ("gauge", "Decisions on the newest verdicts (1,000), by mode."),
+    "brctl_watch_breaker_open": ("gauge", "1 until a person closes the watcher's breaker."),
+    "brctl_watch_nodes_acted_on": ("gauge", "Nodes the watcher acted on in 24 hours."),
+    "brctl_watch_network_trouble": ("gauge", "1 while too many nodes are silent at once."),
     "brctl_notify_failures_total": ("counter", "Notices a sink could not be told."),
     "brctl_transport_errors_total": ("counter", "Nodes that could not be asked, by kind."),
 }
@@ -63,9 +72,18 @@ def prometheus_text(
     ]
     if success_at is not None:
         samples.append(("brctl_sweep_last_success_timestamp_seconds", here, success_at))
-    lines = {name: [_line(*s) for s in samples if s[0] == name] for name in _HELP}
+    lines = {name: [_line(*s) for s in samples if s[0] == name] for name in METRICS}
+    return _families(lines, totals)
+
+
+def totals_text(totals: Mapping[str, float]) -> str:
+    """Series without a sweep, as a text file of their own."""
+    return _families({name: [] for name in METRICS}, totals)
+
+
+def _families(lines: dict[str, list[str]], totals: Mapping[str, float]) -> str:
     for series, value in totals.items():
-        lines.setdefault(series.partition("{")[0], []).append(f"{series} {value:g}")
+        lines.setdefault(series.partition("{")[0], []).append(f"{series} {_number(value)}")
     return "".join(_family(name, found) for name, found in lines.items() if found)
 
 
@@ -114,9 +132,17 @@ def _checks(nodes: Iterable[NodeHealth], context: str) -> Iterator[Sample]:
 
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
+    return f"{series_of(name, labels)} {_number(value)}"
+
+
+def series_of(name: str, labels: Mapping[str, str]) -> str:
+    """A series' whole name."""
     label_text = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-    number = f"{value:.3f}" if value > 1e6 else f"{value:g}"
-    return f"{name}{{{label_text}}} {number}"
+    return f"{name}{{{label_text}}}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if value > 1e6 else f"{value:g}"
 
 
 def _escape(text: str) -> str:
@@ -124,5 +150,5 @@ def _escape(text: str) -> str:
 
 
 def _family(name: str, lines: list[str]) -> str:
-    kind, text = _HELP.get(name, ("untyped", ""))
+    kind, text = METRICS.get(name, ("untyped", ""))
     return "\n".join([f"# HELP {name} {text}", f"# TYPE {name} {kind}", *sorted(lines)]) + "\n"

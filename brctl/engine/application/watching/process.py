@@ -15,6 +15,7 @@ from brctl.engine.application.watching.watcher import Said, Watcher
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller, with_jobs_placed
 from brctl.engine.incidents.notify_verdicts import notifier_of
+from brctl.engine.sweeps.cycle import write_metrics
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.held_nodes import HeldNodes
 from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader
@@ -29,6 +30,8 @@ from brctl.model.jobs.job import Job
 from brctl.model.units import rfc3339
 from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
 from brctl.sweep.held_look import HeldLook
+from brctl.view.fleet.prometheus import totals_text
+from brctl.view.watch.metrics import watch_totals
 from brctl.watch.rules import ROUNDS, UNSENT
 
 PLACED_EVERY_S = 15.0
@@ -45,6 +48,7 @@ class WatchRequest:
         job: This job and its nodes; None for every job, on the chosen nodes or all.
         cap: The most that it may do, whatever the policy allows.
         wait: Stand by while another one leads.
+        prom: File of metrics for a collector; None for none.
     """
 
     job: str | None
@@ -53,6 +57,7 @@ class WatchRequest:
     cap: WatchMode
     policy: Path | None
     wait: bool
+    prom: Path | None = None
 
 
 class HeldSaid:
@@ -245,6 +250,17 @@ class _Watching:
             "problem": self._policy.problem or self._ticks.trouble,
         }
         self._statuses.went_well(lambda: self._folder.tell_status(status))
+        if self._request.prom is not None:
+            self._write_metrics(self._request.prom, status)
+
+    def _write_metrics(self, path: Path, status: Mapping[str, object]) -> None:
+        """Metrics are no reason to stop looking."""
+        context, state = self._controller.settings.context, self._watcher.state
+        stopped, now = self._folder.stopped(), self._controller.now()
+        try:
+            write_metrics(path, totals_text(watch_totals(status, state, stopped, context, now)))
+        except BrctlError as error:
+            self._say(f"warning: {error}")
 
 
 def _mark_of(policy: WatchPolicy) -> str:
