@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.model.errors import ConfigError
+from brctl.model.errors import ConfigError, UsageError
 from brctl.tui.address import Address
 from brctl.tui.once import once_text
 from brctl.tui.start import ViewRequest, print_once, read_keymap
@@ -29,6 +29,33 @@ def test_a_filter_narrows_what_is_printed(tmp_path: Path) -> None:
     text = once_text(facts, Address("fleet", filter="@rack:r2"), width=80, ascii_only=True)
     assert ".wX?ss" not in text
     assert "ss" in text
+
+
+@pytest.mark.parametrize(
+    ("view", "sort", "said"),
+    [
+        ("verdicts", "nope", "--sort nope: no such column; "),
+        ("verdicts", "-cnof", r"--sort -cnof: no such column; did you mean 'CONF'\?"),
+        (None, "NODE", "--sort NODE: the fleet has no columns"),
+    ],
+)
+def test_a_column_that_no_list_has_is_refused(
+    tmp_path: Path, view: str | None, sort: str, said: str
+) -> None:
+    settings = make_site(tmp_path, verdict=site_verdict())
+    with pytest.raises(UsageError, match=said):
+        print_once(settings, ViewRequest(view, sort=sort))
+
+
+def test_a_list_may_be_sorted_by_each_of_its_columns_and_what_it_opens_by_none(
+    tmp_path: Path,
+) -> None:
+    """The line that `y` copies names the order of the list behind the item."""
+    settings = make_site(tmp_path, verdict=site_verdict())
+    assert "V-1" in print_once(settings, ViewRequest("verdicts", sort="-conf"))
+    one = print_once(settings, ViewRequest("verdicts", "V-1"))
+    assert print_once(settings, ViewRequest("verdicts", "V-1", sort="-id")) == one
+    assert print_once(settings, ViewRequest("bisect", sort="nope"))
 
 
 def test_the_command_prints_and_exits_zero(tmp_path: Path) -> None:

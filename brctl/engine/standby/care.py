@@ -106,7 +106,7 @@ async def park_standbys(
     if pulled:
         at = rfc3339(controller.now())
         return pool.with_known(_with_images(pool.of(n), pull, at) for n, pull in pulled.items())
-    _refuse(controller)
+    _refuse(controller, nodes)
     unfit = await _unfit(controller, job, nodes)
     pool = await examine_standbys(controller, pool, [node for node in nodes if node not in unfit])
     ill = {
@@ -124,9 +124,11 @@ async def park_standbys(
     )
 
 
-def _refuse(controller: Controller) -> None:
+def _refuse(controller: Controller, nodes: Sequence[str]) -> None:
     scheduler = controller.backend.name
     if scheduler != "static":
+        if not nodes:
+            raise UsageError("there are no standbys to make ready", hint="brctl standby add NODES")
         raise UsageError(
             f"{scheduler} starts ranks in steps of its own; nothing can wait for them",
             hint="without --job the training environment is loaded: brctl standby warm NODES",

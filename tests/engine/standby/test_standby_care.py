@@ -232,6 +232,8 @@ async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(
     place.controller.backend.name = "slurm"  # type: ignore[misc]  # the one thing asked of it
     with pytest.raises(UsageError, match="steps of its own"):
         await place.park(Pool(), S1)
+    with pytest.raises(UsageError, match="there are no standbys to make ready"):
+        await park_standbys(place.controller, Pool(), (), place.one, 60.0)
 
 
 @pytest.mark.parametrize(
