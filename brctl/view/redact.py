@@ -9,7 +9,7 @@ import binascii
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import quote, unquote
@@ -79,16 +79,30 @@ class Redactor:
         if isinstance(value, str):
             return self._in_document(value)
         if isinstance(value, (list, tuple)):
-            return [self.document(item) for item in value]
+            return self._list(value)
         if not isinstance(value, dict):
             return value
         named = any(names_secret(value.get(key)) for key in ("name", "key", "Name", "Key"))
         return {
-            self._key(key): self._hidden()
+            self._key(key): self._secret(item)
             if _hides(key, item, named=named)
             else self.document(item)
             for key, item in value.items()
         }
+
+    def _list(self, items: Sequence[object]) -> list[object]:
+        """A command line, maybe: what follows an option that names a secret is one."""
+        options = (None, *items)
+        return [
+            self._hidden() if _is_value_of(option, item) else self.document(item)
+            for option, item in zip(options, items, strict=False)
+        ]
+
+    def _secret(self, value: object) -> object:
+        """A secret, or a list of them that stays a list."""
+        if isinstance(value, (list, tuple)):
+            return [self._secret(item) for item in value]
+        return self.document(value) if _holds_none(value) else self._hidden()
 
     def file(self, name: str, raw: bytes) -> bytes:
         """A file's text, as what its name says it is, so that it still is one afterwards."""
@@ -207,9 +221,21 @@ def redact_document(value: object) -> object:
 
 
 def _hides(key: object, item: object, *, named: bool) -> bool:
-    if isinstance(item, (dict, list, tuple, bool)) or item in (None, ""):
+    if _holds_none(item):
         return False
     return names_secret(key) or (named and str(key).lower() == "value")
+
+
+def _holds_none(item: object) -> bool:
+    """Whether this itself is no secret, whatever it is called."""
+    return isinstance(item, (dict, bool)) or item in (None, "")
+
+
+def _is_value_of(option: object, item: object) -> bool:
+    """`--db-password` and what it is set to, as two elements of a command line."""
+    if not (isinstance(option, str) and isinstance(item, str)) or item.startswith("--"):
+        return False
+    return bool(item) and option.startswith("--") and "=" not in option and names_secret(option)
 
 
 def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from brctl.library.guards import load_guards
 from brctl.library.playbooks import load_playbooks, pick_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import ConfigError, UsageError
-from brctl.model.runs.playbook import Playbook, Safety
+from brctl.model.runs.playbook import OnFailure, Playbook, Safety
 
 GOOD = """\
 apiVersion: brctl.dev/v1
@@ -212,6 +212,14 @@ def test_shipped_playbooks_are_sound_and_found_by_name() -> None:
     assert {"swap-and-resume", "cordon", "restart-in-place", "uncordon"} <= set(found)
     with pytest.raises(UsageError, match="did you mean 'swap-and-resume'"):
         pick_playbook([shipped_dir("playbooks")], "swap-and-resum")
+
+
+def test_no_shipped_playbook_leaves_a_job_stopped_for_a_waiting_rank_order() -> None:
+    """The order is a nicety: a damaged wish or a lock that is held costs only it."""
+    found = load_playbooks([shipped_dir("playbooks")]).values()
+    taking = [step for one in found for step in one.steps if step.verb == "job.take_order"]
+    assert len(taking) == 5
+    assert {step.on_failure for step in taking} == {OnFailure.CONTINUE}
 
 
 def test_a_sites_playbook_replaces_the_shipped_one(tmp_path: Path) -> None:

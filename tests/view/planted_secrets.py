@@ -54,6 +54,9 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "JSON": lambda text: json.dumps({"line": text}),
     "JSON in JSON": lambda text: json.dumps({"stdout": json.dumps({"value": text})}),
+    "list of arguments": lambda text: json.dumps(
+        {"launch": text.split(" ") if " --" in text else [text]}
+    ),
     "base64": lambda text: f"blob {base64.b64encode(text.encode()).decode()} end",
     "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
     "URL": lambda text: f"GET /x?q={quote(text, safe='')}",

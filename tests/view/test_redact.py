@@ -105,6 +105,25 @@ def test_every_planted_secret_is_found_however_it_is_packed(form: str) -> None:
         assert redactor.taken.total() > 0
 
 
+@pytest.mark.parametrize(
+    ("document", "clean"),
+    [
+        (["t.py", "--db-password", "hunter2", "--steps", "5"],
+         ["t.py", "--db-password", HIDDEN, "--steps", "5"]),
+        (["--use-token", "--steps", "5"], ["--use-token", "--steps", "5"]),
+        (["--tokens", "5", "password"], ["--tokens", "5", "password"]),
+        ({"passwords": ["a1", ["b2"], ""]}, {"passwords": [HIDDEN, [HIDDEN], ""]}),
+        ({"tokens": ["a", "b"]}, {"tokens": ["a", "b"]}),
+        ({"secrets": [{"name": "db"}, None]}, {"secrets": [{"name": "db"}, None]}),
+    ],
+)  # fmt: skip
+def test_of_a_list_what_an_option_or_a_key_calls_a_secret_is_taken_out(
+    document: object, clean: object
+) -> None:
+    """The list stays one, so that what it stands in still can be read."""
+    assert redact_document(document) == clean
+
+
 def test_a_known_secret_is_found_by_its_value_in_any_packing() -> None:
     """No shape gives away what only the configuration knows."""
     for pack in FORMS.values():

@@ -13,7 +13,7 @@ from brctl.engine.incidents.verdict_store import StoredVerdict
 from brctl.engine.recording.archive import SUFFIX, packed_again, read_from
 from brctl.engine.recording.budget import DEFAULT_BYTES
 from brctl.engine.recording.contents import looks_in, truth_name
-from brctl.engine.recording.encryption import encrypted, encrypted_suffix
+from brctl.engine.recording.encryption import encrypted, encrypted_suffix, is_encrypted
 from brctl.engine.recording.export import Wanted, export, secrets_of, since, truth_of
 from brctl.engine.recording.imported import import_collection
 from brctl.engine.recording.judging import judge_file
@@ -25,6 +25,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.nodeset import expand
 from brctl.view.notices.page import Page
 from brctl.view.recorded.diff import diff_page
+from brctl.view.recorded.pseudonyms import Profile
 from brctl.view.recorded.replay import import_page, record_page, replay_page
 from brctl.view.recorded.scores import ScoredLook, Truth, scores_page
 from brctl.view.redact import Redactor
@@ -144,15 +145,27 @@ def confirm_in(path: Path, stored: StoredVerdict) -> None:
 
     Raises:
         ConfigError: The file cannot be read.
-        UsageError: No look of it told that verdict.
+        UsageError: No look of it told that verdict, or it is a copy for somebody else.
     """
+    if is_encrypted(path):
+        raise _no_original(path, "encrypted")
     file, looks = looks_in(path)
+    if file.manifest.profile != Profile.HOUSE:
+        raise _no_original(path, f"redacted ({file.manifest.profile})")
     wanted = stored.verdict.id
     told = [one.look.id for one in looks if any(v.id == wanted for v in one.look.verdicts)]
     if not told:
         raise UsageError(f"{path}: no look in it told {wanted}", hint=f"brctl dx --replay {path}")
     truth = msgspec.json.encode(truth_of(stored, Redactor(values=secrets_of(os.environ))))
     write_atomic(path, packed_again(file, {truth_name(look): truth for look in told}))
+
+
+def _no_original(path: Path, what: str) -> UsageError:
+    """What is confirmed holds names and words of the house."""
+    return UsageError(
+        f"{path}: {what}, nothing was written into it",
+        hint="confirm in the original, then `brctl incident redact` it again",
+    )
 
 
 def import_files(source: Path, out: Path | None, cause: str, nodes: str | None) -> Page:

@@ -17,6 +17,7 @@ _ENCRYPT = {
             "--recipient"),
 }  # fmt: skip
 _AGE = (b"age-encryption.org/v1\n", b"-----BEGIN AGE ENCRYPTED FILE-----")
+_GPG_SUFFIXES = (".gpg", ".pgp", ".asc")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -55,11 +56,21 @@ def read_any(path: Path, identity: Path | None = None) -> IncidentFile:
         if identity is None:
             raise UsageError(f"{path} is encrypted with age", hint="name the key: --identity FILE")
         return _decrypted(path, ("age", "--decrypt", "--identity", str(identity.absolute())))
-    if path.suffix in (".gpg", ".pgp", ".asc") and not begin.startswith(_ZSTD):
+    if path.suffix in _GPG_SUFFIXES and not begin.startswith(_ZSTD):
         # gpg unpacks what it decrypts: a few bytes may be a bomb.
         bound = ("--max-output", str(UNPACKED_LIMIT))
         return _decrypted(path, ("gpg", "--batch", "--no-tty", "--quiet", *bound, "--decrypt"))
     return read(path)
+
+
+def is_encrypted(path: Path) -> bool:
+    """Whether only its reader can open it.
+
+    Raises:
+        ConfigError: There is no such file.
+    """
+    begin = _begin(path)
+    return begin.startswith(_AGE) or (path.suffix in _GPG_SUFFIXES and not begin.startswith(_ZSTD))
 
 
 def _begin(path: Path) -> bytes:

@@ -15,8 +15,9 @@ from brctl.engine.logs.log_sources import Notes, list_inputs, read_blocks, unpac
 from brctl.model.errors import ConfigError
 
 FILES_LIMIT = 50_000
-FILE_BYTES, TOTAL_BYTES = 4 << 20, 192 << 20
-"""Of each file the beginning and the end are kept; what is in between is told."""
+FILE_BYTES, TOTAL_BYTES, READ_BYTES = 4 << 20, 192 << 20, 2 << 30
+"""Of each file the beginning and the end are kept; what is in between is told. No file is read
+beyond READ_BYTES."""
 
 HEAD_BYTES = 256 << 10
 HEADER_BYTES = 64 << 10
@@ -24,6 +25,10 @@ HEADER_BYTES = 64 << 10
 
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _TAR_BLOCK = 512
+_PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_READS_PAST_END = 64
+"""A size that no archive holds is skipped block by block, for years."""
+
 _EXTENDED = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE)
 
 
@@ -56,7 +61,9 @@ def foreign_files(source: Path, notes: Notes) -> Iterator[ForeignFile]:
         return
     try:
         yield from _of_tar(_BlockStream(_chained(first, blocks)), notes)
-    except (tarfile.TarError, ValueError, EOFError) as exc:
+    except RecursionError as exc:
+        raise ConfigError(f"{source}: the archive cannot be read: its headers nest") from exc
+    except (tarfile.TarError, ValueError, EOFError, IndexError, OverflowError) as exc:
         raise ConfigError(f"{source}: the archive cannot be read: {exc}") from exc
 
 
@@ -66,12 +73,17 @@ def _of_tar(stream: "_BlockStream", notes: Notes) -> Iterator[ForeignFile]:
             if number >= FILES_LIMIT:
                 raise ValueError(f"more than {FILES_LIMIT} members")
             name = entry.name[:300]
-            if entry.isfile() and not _climbs(name):
+            if _is_plain(entry) and not _climbs(name):
                 yield ForeignFile(name, lambda entry=entry: _member(archive, entry, notes))  # type: ignore[misc]
             elif not entry.isdir():
                 notes.append(f"{name!r}: no plain file with a plain name, left out")
     if any(stream.newest):
         notes.append("the archive ends before its end: it is truncated")
+
+
+def _is_plain(entry: tarfile.TarInfo) -> bool:
+    """A sparse member is as long as its header says, whatever the archive holds of it."""
+    return entry.type in _PLAIN and entry.sparse is None
 
 
 def _climbs(name: str) -> bool:
@@ -99,11 +111,14 @@ def _cut(blocks: Iterator[bytes], notes: Notes, name: object) -> bytes:
     head, tail, total = b"", bytearray(), 0
     for block in blocks:
         total += len(block)
+        if total > READ_BYTES:
+            notes.append(f"{name}: more than {READ_BYTES} bytes, the rest was not read")
+            break
         room = max(0, HEAD_BYTES - len(head))
         head, rest = head + block[:room], block[room:]
         tail += rest
         del tail[: max(0, len(tail) - (FILE_BYTES - HEAD_BYTES))]
-    lost = total - len(head) - len(tail)
+    lost = min(total, READ_BYTES) - len(head) - len(tail)
     if lost:
         notes.append(f"{name}: {lost} bytes in its middle were left out")
     return head + bytes(tail)
@@ -125,6 +140,7 @@ class _BlockStream(io.RawIOBase):
         self.newest = b""
         self._blocks = blocks
         self._left = b""
+        self._past_end = 0
 
     def readable(self) -> bool:
         return True
@@ -136,17 +152,22 @@ class _BlockStream(io.RawIOBase):
             parts.append(block)
             have += len(block)
         whole = b"".join(parts)
+        self._past_end += not whole
+        if self._past_end > _READS_PAST_END:
+            raise tarfile.ReadError("it ends before a member does")
         self._left = whole[size:]
         self.newest = whole[:size][-_TAR_BLOCK:] or self.newest
         return whole[:size]
 
 
 class _BoundedHeader(tarfile.TarInfo):
-    """`tarfile` reads a long name of any length into memory."""
+    """`tarfile` reads a long name of any length into memory, and a sparse member without an end."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_BoundedHeader":
         entry = super().frombuf(buf, encoding, errors)
         if entry.type in _EXTENDED and entry.size > HEADER_BYTES:
             raise tarfile.ReadError(f"a header of {entry.size} bytes")
+        if entry.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a sparse member; pack it without --sparse")
         return entry

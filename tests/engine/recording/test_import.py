@@ -182,14 +182,31 @@ def _long_header() -> bytes:
     return entry.tobuf(tarfile.USTAR_FORMAT) + bytes(4096)
 
 
+def _header(kind: bytes, size: int, more: Mapping[str, str] | None = None) -> bytes:
+    entry = tarfile.TarInfo("sos_commands/kernel/dmesg")
+    entry.type, entry.size, entry.pax_headers = kind, size, dict(more or {})
+    return entry.tobuf(tarfile.PAX_FORMAT if more else tarfile.GNU_FORMAT)
+
+
+def _sparse() -> bytes:
+    return _header(tarfile.GNUTYPE_SPARSE, 1 << 60) + bytes(4096)
+
+
+def _chained() -> bytes:
+    return (_header(tarfile.GNUTYPE_LONGNAME, 5) + b"name\0".ljust(512, b"\0")) * 3000
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
         (_long_header(), "a header of 1073741824 bytes"),
+        (_sparse(), "a sparse member"),
+        (_chained(), "its headers nest"),
+        (_header(tarfile.REGTYPE, 1 << 60) + bytes(4096), "ends before a member does"),
         (b"", "no log was found"),
         (bytes(5000), "no log was found"),
     ],
-    ids=["long header", "empty", "zeros"],
+    ids=["long header", "sparse", "chained", "endless", "empty", "zeros"],
 )
 def test_a_hostile_collection_is_refused_in_one_line(raw: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.tar"
@@ -197,6 +214,25 @@ def test_a_hostile_collection_is_refused_in_one_line(raw: bytes, said: str, tmp_
     with pytest.raises(ConfigError, match=said) as refused:
         import_files(path, tmp_path / "x", "", None)
     assert "\n" not in str(refused.value)
+
+
+def test_a_member_that_says_it_is_sparse_is_left_out(tmp_path: Path) -> None:
+    """In the headers of another format, too; its length is whatever it likes."""
+    says = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(1 << 60)}
+    path = tmp_path / "sos.tar"
+    path.write_bytes(_header(tarfile.REGTYPE, 1, says) + b"x".ljust(512, b"\0") + tar_of(SOS))
+    page = import_files(path, tmp_path / "x", "", None)
+    assert "no plain file" in str(page.body["cuts"])
+    assert page.exit_code is ExitCode.WARNING
+
+
+def test_of_a_log_without_an_end_the_rest_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "READ_BYTES", 100)
+    folder_of({"gpu07/kern.log": XID, "gpu08/kern.log": "x\n" * 100}, tmp_path / "l")
+    with pytest.raises(ConfigError, match="no log was found"):
+        import_files(tmp_path / "l", tmp_path / "x", "", None)
 
 
 @pytest.mark.parametrize(

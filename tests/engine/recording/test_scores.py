@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.application.incident_files import confirm_in, score
+from brctl.engine.application.incident_redaction import redact
 from brctl.engine.incidents.verdict_store import VerdictState, load, save
 from brctl.engine.recording.contents import looks_in, truth_in
 from brctl.engine.recording.export import Wanted, export
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.view.notices.page import Page
+from brctl.view.recorded.pseudonyms import Profile
 from brctl.view.recorded.scores import Truth
 from tests.fakes.recorded_site import RecordedSite
 
@@ -63,6 +65,15 @@ def test_a_cause_on_other_nodes_is_written_into_a_file_that_exists(tmp_path: Pat
     )
     assert scores(score(tmp_path, None))["wrong_accused"] == 1
     other = replace(stored, verdict=replace(verdict, id="V-0000"))
+    for_others = tmp_path / "copy.brctl.tar.zst"
+    redact(path, tmp_path / "home", Profile.VENDOR, for_others)
+    for_one = tmp_path / "c.age"
+    for_one.write_bytes(b"age-encryption.org/v1\n...")
+    for copy, said in ((for_others, r"redacted \(vendor\)"), (for_one, "encrypted")):
+        before = copy.read_bytes()
+        with pytest.raises(UsageError, match=f"{said}, nothing was written"):
+            confirm_in(copy, stored)
+        assert copy.read_bytes() == before
     with pytest.raises(UsageError, match="no look in it told V-0000"):
         confirm_in(path, other)
 
