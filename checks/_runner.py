@@ -185,6 +185,7 @@ class Runner:
         self.parallel = bundle["parallel"]
         self.give_up_at = time.monotonic() + bundle["total_s"]
         self.running = []
+        self.left = {}  # pid by check, of what hangs in the kernel and cannot be killed
         self.alone = False
         self.count = 0
         self.unflushed = []
@@ -279,6 +280,8 @@ class Runner:
             run.kill()
             pid, status = reap(run.pid)
             abandoned = pid == 0
+            if abandoned:
+                self.left[run.check] = run.pid
         for name in ("stdout", "stderr"):
             if name in run.pipes:
                 run.read(name)

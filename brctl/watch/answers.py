@@ -16,7 +16,7 @@ from brctl.model.sweeps.report import CheckResult, NodeReport
 from brctl.model.watch.state import Sighting
 from brctl.watch.job_rules import JOB_RULES, job_sightings, looked_at
 from brctl.watch.node_rules import AGAINST, node_sightings
-from brctl.watch.rules import OF_CHECK
+from brctl.watch.rules import OF_CHECK, round_of
 
 
 @dataclass(slots=True)
@@ -27,13 +27,19 @@ class NodeAnswers:
         results: By check.
         evidence: What each says; empty for one that says nothing against the node.
         arrived: When each came; what it tells of times is reckoned from there, however often read.
-        looks: How often each round was done, as its last heartbeat says.
+        looks: How often each round was done to its end, as its last heartbeat says.
+        told: The look that each check's answer came with; its round may still be going on.
     """
 
     results: dict[str, CheckResult] = field(default_factory=dict)
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
     arrived: dict[str, datetime] = field(default_factory=dict)
     looks: Mapping[float, int] = field(default_factory=dict)
+    told: Mapping[str, int] = field(default_factory=dict)
+
+    def look_of(self, check: str) -> int:
+        """The newest look whose answer of a check is known."""
+        return max(self.told.get(check, 0), self.looks.get(round_of(check), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class FleetAnswers:
         fresh: Mapping[str, CheckResult],
         looks: Mapping[float, int],
         at: datetime,
+        told: Mapping[str, int],
     ) -> None:
         """What a node said since the last tick; an answer that did not change is not sent."""
         held = self._nodes.setdefault(node, NodeAnswers())
@@ -70,7 +77,7 @@ class FleetAnswers:
                 found = self._assessed(node, name, now, before, held.arrived[name])
                 held.evidence[name] = tuple(item for item in found if item.weight in AGAINST)
         held.results.update(fresh)
-        held.looks = looks
+        held.looks, held.told = looks, told
 
     def _assessed(
         self, node: str, name: str, now: CheckResult, before: CheckResult | None, at: datetime
@@ -104,7 +111,8 @@ class FleetAnswers:
             found = [item for items in held.evidence.values() for item in items]
             if found:
                 at = max(since, heard.get(node, since))
-                yield from node_sightings(node, found, held.looks, at)
+                looks = {item.source: held.look_of(item.source) for item in found}
+                yield from node_sightings(node, found, looks, at)
 
     def could_look(self, rule: str, node: str) -> bool:
         """Whether a node gave an answer that the rule reads; a node that talks is not silent."""
@@ -143,4 +151,4 @@ class FleetAnswers:
 
     def _look(self, node: str) -> int:
         held = self._nodes.get(node)
-        return max(held.looks.values(), default=0) if held else 0
+        return held.look_of(RANKS_CHECK) if held else 0

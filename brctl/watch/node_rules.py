@@ -7,7 +7,7 @@ from math import floor
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.nodeset import fold
 from brctl.model.watch.state import Sighting
-from brctl.watch.rules import OF_CHECK, RULES, round_of
+from brctl.watch.rules import OF_CHECK, RULES
 
 BEFORE_WE_CAME = timedelta(minutes=10)
 """A kernel line that was older when the watch began is history, and so is one seen before."""
@@ -20,14 +20,14 @@ _SURE_ONLY = "kernel-fatal"
 
 
 def node_sightings(
-    node: str, evidence: Iterable[Evidence], looks: Mapping[float, int], since: datetime
+    node: str, evidence: Iterable[Evidence], looks: Mapping[str, int], since: datetime
 ) -> tuple[Sighting, ...]:
     """What a node's newest answers say against it, one sighting a rule.
 
     Args:
         node: Whose answers they are.
         evidence: All that its answers say.
-        looks: How often each round was done by now.
+        looks: How often each check was asked and has answered by now.
         since: Kernel lines from before are old news.
     """
     against: dict[str, list[Evidence]] = {}
@@ -39,7 +39,7 @@ def node_sightings(
         Sighting(
             rule,
             node,
-            max(looks.get(round_of(item.source), 0) for item in found),
+            max(looks.get(item.source, 0) for item in found),
             found[0].text,
             tuple(dict.fromkeys(item.source for item in found)),
         )

@@ -98,8 +98,8 @@ def _first(sighting: Sighting, now: datetime) -> Suspicion:
 
 
 def _again(held: Suspicion, sighting: Sighting) -> Suspicion:
-    """A look that was counted already adds no look; after a reconnect they count from one."""
-    fresh = sighting.look != held.look
+    """A look that was counted already adds none; after a reconnect they count from one again."""
+    fresh = sighting.look not in (0, held.look)
     return replace(
         held,
         look=sighting.look,

@@ -76,9 +76,10 @@ class Round(object):
         self.about, self.watch, self.make = about, watch, runner
         self.every_s = float(about["every_s"])
         self.due_at = 0.0
-        self.look = 0
+        self.look = self.done = 0
         self.running = None
         self.told = {}
+        self.left = {}
 
     def start_if_due(self, now, log):
         if self.running is not None or now < self.due_at or not self.about["probes"]:
@@ -89,10 +90,14 @@ class Round(object):
                 self.due_at = now + UNREADABLE_LOG_S
             elif self.look and not log.grew():
                 self.look += 1
+                self.done = self.look
                 return
         self.look += 1
+        self.left = {check: pid for check, pid in self.left.items() if hangs(pid)}
         bundle = {
-            "probes": self.about["probes"], "total_s": self.about["total_s"],
+            # What told of one that hangs still stands; a second one would hang beside it.
+            "probes": [one for one in self.about["probes"] if one["check"] not in self.left],
+            "total_s": self.about["total_s"],
             "parallel": PARALLEL, "node": self.watch["node"],
         }  # fmt: skip
         self.running = self.make(bundle)
@@ -101,7 +106,9 @@ class Round(object):
     def go_on(self):
         if self.running is not None and not self.running.go_on():
             self.running.selector.close()
+            self.left.update(self.running.left)
             self.running = None
+            self.done = self.look
 
     def take(self, result):
         """Print a probe's answer if it is another one than before."""
@@ -115,6 +122,14 @@ class Round(object):
     def end(self):
         if self.running is not None:
             self.running.kill()
+
+
+def hangs(pid):
+    """Whether a process that was left behind is still there; one that ended is taken in."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False
 
 
 def without(stdout, names):
@@ -141,7 +156,7 @@ def tell(line):
 def beat(rounds, began):
     used = os.times()
     cpu_s = used.user + used.system + used.children_user + used.children_system
-    looks = {"%g" % r.every_s: r.look for r in rounds}
+    looks = {"%g" % r.every_s: r.done for r in rounds}
     tell({"type": "beat", "looks": looks, "cpu_s": round(cpu_s, 3),
           "up_s": round(time.monotonic() - began, 3)})  # fmt: skip
 

@@ -24,14 +24,14 @@ def fell_off_the_bus(ago_s: float) -> CheckResult:
 
 def answers(ago_s: float) -> FleetAnswers:
     held = FleetAnswers(dict(usable_checks()[0]))
-    held.take("n1", {"gpu.xid": fell_off_the_bus(ago_s)}, {2.0: 1}, NOW)
+    held.take("n1", {"gpu.xid": fell_off_the_bus(ago_s)}, {2.0: 1}, NOW, {})
     return held
 
 
 def test_a_kernel_line_from_before_the_watch_stays_history_at_every_heartbeat() -> None:
     held = answers(3600.0)
     for hour in range(1, 5):
-        held.take("n1", {}, {2.0: 1 + hour}, NOW + timedelta(hours=hour))
+        held.take("n1", {}, {2.0: 1 + hour}, NOW + timedelta(hours=hour), {})
         assert not list(held.node_sightings(WATCHED_SINCE, {}))
 
 
@@ -39,7 +39,7 @@ def test_a_kernel_line_that_was_judged_is_no_news_at_later_heartbeats() -> None:
     held = answers(5.0)
     assert [s.rule for s in held.node_sightings(WATCHED_SINCE, {})] == ["kernel-fatal"]
     judged = {"n1": NOW + timedelta(seconds=2)}
-    held.take("n1", {}, {2.0: 2}, NOW + timedelta(minutes=1))
+    held.take("n1", {}, {2.0: 2}, NOW + timedelta(minutes=1), {})
     assert not list(held.node_sightings(WATCHED_SINCE, judged))
 
 
@@ -48,5 +48,5 @@ def test_a_fatal_line_is_still_one_after_the_clock_was_set_an_hour_ahead() -> No
     held = answers(5.0)
     held.shift(hour)
     assert list(held.node_sightings(WATCHED_SINCE + hour, {}))
-    held.take("n1", {}, {2.0: 2}, NOW + hour + timedelta(seconds=10))
+    held.take("n1", {}, {2.0: 2}, NOW + hour + timedelta(seconds=10), {})
     assert list(held.node_sightings(WATCHED_SINCE + hour, {}))

@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
+from brctl.library.checks import usable_checks
 from brctl.model.watch.state import Sighting, Suspicion
+from brctl.watch.answers import FleetAnswers
 from brctl.watch.node_rules import network_trouble, silence_sightings
 from brctl.watch.suspicions import after_look, only_of
+from tests.fakes.watching import measured
 
 NOW = datetime(2026, 7, 5, 3, 2, tzinfo=UTC)
 GPU = {("gpu", "n1")}
@@ -66,3 +69,22 @@ def test_thirty_silent_nodes_are_one_sentence_about_the_way_to_them() -> None:
     assert silence_sightings(silent, fleet) == ()
     assert "30 of 128 nodes are silent at once (n[0-29])" in network_trouble(silent, len(fleet))
     assert network_trouble(["n1", "n2"], 4) == ""
+
+
+def test_an_answer_of_a_look_that_goes_on_is_no_look_more_when_that_look_ends() -> None:
+    answers = FleetAnswers(usable_checks()[0])
+    lost = measured("gpu.devices", "gpu:GPU-1", gpu__device__lost=True)
+
+    def look(done: int, told: int, fresh: bool) -> int:
+        result = {"gpu.devices": lost} if fresh else {}
+        answers.take("n1", result, {10.0: done}, NOW, {"gpu.devices": told})
+        (sighting,) = answers.node_sightings(NOW, {})
+        return sighting.look
+
+    assert [look(0, 1, fresh=True), look(1, 1, fresh=False), look(2, 1, fresh=False)] == [1, 1, 2]
+
+
+def test_after_a_reconnect_an_old_answer_counts_only_once_a_look_has_ended() -> None:
+    held = opened()
+    assert not after_look(held, [seen(0)], GPU, NOW).confirmed
+    assert after_look(held, [seen(1)], GPU, NOW).confirmed

@@ -64,7 +64,7 @@ class WatchFolder:
 
     def tell_status(self, status: Mapping[str, object]) -> None:
         """What `watch status` shows; it is no state, and lost with no harm."""
-        write_atomic(private_dir(self.path) / STATUS, json.dumps(status))
+        write_atomic(private_dir(self.path) / STATUS, json.dumps(status, allow_nan=False))
 
     def status(self) -> Mapping[str, object]:
         return _object(self.path / STATUS)

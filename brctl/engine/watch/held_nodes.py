@@ -31,6 +31,7 @@ class HeldNode:
     Attributes:
         fresh: Checks with an answer that nobody took yet.
         looks: How often each round was done, as of its last heartbeat.
+        told: The look that each check's newest answer came with, in this connection.
         spoke_s: When it said something, by this machine's monotonic clock.
         trouble: How its connection ended last; "" while it stands.
     """
@@ -41,6 +42,7 @@ class HeldNode:
     results: dict[str, CheckResult] = field(default_factory=dict)
     fresh: dict[str, CheckResult] = field(default_factory=dict)
     looks: Mapping[float, int] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
     talking: bool = False
     trouble: str = ""
     notes: dict[str, None] = field(default_factory=dict)
@@ -152,14 +154,17 @@ class HeldNodes:
         if said.kind == "hello":
             held.talking, held.trouble = True, ""
             held.notes.clear()
+            held.looks = {}
+            held.told.clear()
         elif said.kind == "note":
             held.notes = {**held.notes, said.text: None} if len(held.notes) < NOTES else held.notes
         elif said.kind == "beat":
             held.looks = said.looks or {}
-            if said.cpu_s is not None and said.up_s:
+            if said.cpu_s is not None and said.up_s is not None and said.up_s >= 1.0:
                 held.cpu_share = said.cpu_s / said.up_s
         elif said.result is not None:
             held.fresh[said.check] = said.result
+            held.told[said.check] = said.look
 
 
 async def _words(first: bytes) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from brctl.engine.watch.held_nodes import HeldNodes
+from brctl.engine.watch.held_nodes import HeldNode, HeldNodes
 from brctl.fanout.contract import Streams
 from brctl.fanout.local import LocalTransport
 from brctl.library.checks import usable_checks
@@ -129,3 +129,20 @@ def test_what_is_no_line_of_the_program_is_nothing() -> None:
     odd = read_held_line(beat, checks)
     assert odd is not None
     assert (odd.looks, odd.cpu_s) == ({10.0: 7}, None)
+
+
+def test_no_heartbeat_makes_a_share_of_the_processor_that_is_no_number() -> None:
+    """A hostile node says it took all of the processor in no time."""
+    look = HeldLook({}, {})
+    held = HeldNodes(LocalTransport(), {}, 1, lambda: 0.0)
+    node = Node("n1", "127.0.0.1")
+    one = HeldNode(node, look.command(node, {}), 0.0)
+    for line in (b'{"type":"beat","cpu_s":1e11,"up_s":1e-320}', b'{"type":"beat","cpu_s":1}'):
+        said = read_held_line(line, {})
+        assert said is not None
+        held._take(one, said)
+    assert one.cpu_share is None
+    said = read_held_line(b'{"type":"beat","cpu_s":1,"up_s":4}', {})
+    assert said is not None
+    held._take(one, said)
+    assert one.cpu_share == 0.25

@@ -72,7 +72,7 @@ class HeldSaid:
         for name, node in self._held.nodes.items():
             if node.looks or node.fresh:
                 fresh, node.fresh = node.fresh, {}
-                found[name] = Said(fresh, node.looks)
+                found[name] = Said(fresh, node.looks, dict(node.told))
         return found
 
     def silent_s(self, after_s: float) -> Mapping[str, float]:

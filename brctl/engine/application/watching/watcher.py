@@ -7,7 +7,7 @@ start is on disk before it is started (decision 0395).
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -63,10 +63,16 @@ DECISIONS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a node said since it was asked last."""
+    """What a node said since it was asked last.
+
+    Attributes:
+        looks: How often each round was done to its end.
+        told: The look that each check's newest answer came with.
+    """
 
     fresh: Mapping[str, CheckResult]
     looks: Mapping[float, int]
+    told: Mapping[str, int] = field(default_factory=dict)
 
 
 class Nodes(Protocol):
@@ -231,7 +237,7 @@ class Watcher:
         self, now: datetime, seconds: float, jobs: Sequence[Job], known: frozenset[str]
     ) -> None:
         for node, said in self._nodes.said().items():
-            self._answers.take(node, said.fresh, said.looks, now)
+            self._answers.take(node, said.fresh, said.looks, now, said.told)
         self._answers.keep_only(known)
         silent = {n: s for n, s in self._nodes.silent_s(SILENT_AFTER_S).items() if n in known}
         self._tell_of_the_network(now, network_trouble(silent, len(known)))
