@@ -6,8 +6,9 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
@@ -16,9 +17,13 @@ from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.view.redact import redact_document
 
+LEVEL = 1
 BUNDLE = "evidence.tar.gz"
 RECORDING = "incident.brctl.tar.zst"
 """What `incident record` writes: `incident replay` judges it again."""
+
+RECORDED_WITHIN_S = 50.0
+"""Since the step began; a step that ends for its time (60 s in playbooks) would count as failed."""
 
 
 class EvidenceCapture(ReadOnly):
@@ -27,32 +32,52 @@ class EvidenceCapture(ReadOnly):
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         folder = context.run.folder / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
+        ends_at = asyncio.get_running_loop().time() + RECORDED_WITHIN_S
         # At once: a node without power costs the wait for a connection only one time.
-        (captured, recording), job = await asyncio.gather(
-            self._record(context, args), self._job(context, args)
+        captured, job = await asyncio.gather(
+            self._nodes(context, args, folder), self._job(context, args, folder)
         )
-        files = {f"{health.node}.json": _encode(health) for health in captured} | job
+        files = captured | job
         files["SHA256SUMS"] = _sums(files)
-        for name, raw in {**files, RECORDING: recording}.items():
-            (folder / name).write_bytes(raw)
+        _write(folder, {"SHA256SUMS": files["SHA256SUMS"]})
         (folder / BUNDLE).write_bytes(
             _bundle(files, context.run.name, int(context.clock.now().timestamp()))
         )
+        left_out = await self._record(context, args, folder, ends_at)
         out: Arguments = {"files": sorted(files), "directory": str(folder)}
-        return ActionResult(out, changed=False, say=f"{len(files)} files, secrets taken out")
+        said = f"{len(files)} files, secrets taken out{left_out}"
+        return ActionResult(out, changed=False, say=said)
+
+    async def _nodes(self, context: RunContext, args: Arguments, folder: Path) -> dict[str, bytes]:
+        """What the suspects answer, on disk as soon as they did."""
+        healths = await context.sweeps.examine(arguments.nodes(args, "nodes"), LEVEL)
+        return _write(folder, {f"{health.node}.json": _encode(health) for health in healths})
 
     async def _record(
-        self, context: RunContext, args: Arguments
-    ) -> tuple[Sequence[NodeHealth], bytes]:
-        job = await context.jobs.get(arguments.text(args, "job")) if "job" in args else None
-        return await context.sweeps.record(arguments.nodes(args, "nodes"), job)
+        self, context: RunContext, args: Arguments, folder: Path, ends_at: float
+    ) -> str:
+        """Record a whole look; what to say where there was no time for it."""
+        try:
+            async with asyncio.timeout_at(ends_at):
+                job = await context.jobs.get(arguments.text(args, "job")) if "job" in args else None
+                _, recording = await context.sweeps.record(arguments.nodes(args, "nodes"), job)
+        except TimeoutError:
+            return f"; no recording: it was not done within {RECORDED_WITHIN_S:g} s"
+        _write(folder, {RECORDING: recording})
+        return ""
 
-    async def _job(self, context: RunContext, args: Arguments) -> dict[str, bytes]:
+    async def _job(self, context: RunContext, args: Arguments, folder: Path) -> dict[str, bytes]:
         """What the ranks of the job say, where one is named."""
         if "job" not in args:
             return {}
         status = await context.jobs.progress(await context.jobs.get(arguments.text(args, "job")))
-        return {"job.json": _as_json(asdict(status))}
+        return _write(folder, {"job.json": _as_json(asdict(status))})
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+    for name, raw in files.items():
+        (folder / name).write_bytes(raw)
+    return files
 
 
 def _encode(health: NodeHealth) -> bytes:

@@ -1,16 +1,24 @@
 """Evidence is kept whole and checkable, and secrets stay out of it."""
 
+import asyncio
 import hashlib
 import json
 import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from brctl.actions import evidence_capture
 from brctl.actions.evidence_capture import BUNDLE, RECORDING, EvidenceCapture
 from brctl.engine.runs.context import JournalledRun, for_run
+from brctl.library.playbooks import load_playbooks
+from brctl.library.shipped import shipped_dir
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.sweep import NodeHealth
 from brctl.view.redact import HIDDEN, redact
-from tests.fakes.run_context import fake_context
+from tests.fakes.run_context import FakeSweeps, fake_context
 
 
 @pytest.mark.parametrize(
@@ -65,3 +73,35 @@ async def test_the_bundle_holds_every_answer_and_its_digest(tmp_path: Path) -> N
     assert names == [
         f"R-0001-evidence/{n}" for n in ("SHA256SUMS", "job.json", "n1.json", "n3.json")
     ]
+
+
+class _HungSweeps(FakeSweeps):
+    """A look at a hung job takes longer than its step has."""
+
+    async def record(
+        self, nodes: Sequence[str], job: Job | None
+    ) -> tuple[Sequence[NodeHealth], bytes]:
+        await asyncio.Event().wait()
+        raise AssertionError(nodes, job)
+
+
+async def test_the_evidence_is_kept_where_the_recording_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suspects' answers come first, and the missing recording is said."""
+    monkeypatch.setattr(evidence_capture, "RECORDED_WITHIN_S", 0.0)
+    context = fake_context(tmp_path)
+    assert isinstance(context.sweeps, FakeSweeps)
+    hung = _HungSweeps(context.sweeps.world, context.sweeps.checkpoints)
+    bound = for_run(replace(context, sweeps=hung), JournalledRun(context, tmp_path, "R-0001"))
+    done = await EvidenceCapture().apply(bound, {"nodes": ["n1"], "job": "demo"})
+    assert "no recording: it was not done within 0 s" in done.say
+    kept = {path.name for path in (tmp_path / "evidence").iterdir()}
+    assert kept == {BUNDLE, "SHA256SUMS", "job.json", "n1.json"}
+
+
+def test_a_recording_ends_before_the_step_of_any_shipped_playbook() -> None:
+    found = load_playbooks([shipped_dir("playbooks")]).values()
+    capturing = [step for one in found for step in one.steps if step.verb == "evidence.capture"]
+    assert capturing
+    assert all(step.timeout_s > evidence_capture.RECORDED_WITHIN_S for step in capturing)
