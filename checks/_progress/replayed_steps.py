@@ -66,22 +66,27 @@ def starts_in(rows):
 
 def compare(rows, given):
     """How many steps were run before, and the first whose batch is another one."""
-    at = {row["digest"]: step for step, row in given.items()}
+    at = {batch_of(row): step for step, row in given.items()}
     found = {"first": rows[0]["step"], "steps": 0, "differs_at": None, "off": None, "samples": None}
     for row in rows:
         before = given.get(row["step"])
         if before is None:
             # Right after a checkpoint nothing is replayed, but the first batch must be a new one.
-            differs = row is rows[0] and row["digest"] in at
+            differs = row is rows[0] and batch_of(row) in at
         else:
             found["steps"] += 1
             differs = row["digest"] != before["digest"]
         if differs:
-            off = batches_off(row, before, at.get(row["digest"]))
+            off = batches_off(row, before, at.get(batch_of(row)))
             found.update(differs_at=row["step"], off=off, samples=samples_of(row, off))
         if differs or before is None:
             break
     return found
+
+
+def batch_of(row):
+    """A later epoch may have the same batches by right."""
+    return str(row.get("epoch")), row["digest"]
 
 
 def batches_off(row, before, given_at):

@@ -81,6 +81,21 @@ def test_without_digests_nothing_is_compared_and_positions_tell_what_digests_can
     assert replay_of(tmp_path, FIRST, other, again, position=None) == Replay(41, 4)
 
 
+def test_a_new_epoch_may_have_the_same_batches_again(tmp_path: Path) -> None:
+    """Without shuffling it has; only within an epoch a batch is given twice by mistake."""
+    path = tmp_path / "ledger-00003.ndjson"
+    rows = [
+        {"step": step, "epoch": epoch, "digest": f"d{batch}", "start": batch == 1 or None}
+        for epoch in (0, 1)
+        for batch, step in enumerate(range(1 + 50 * epoch, 51 + 50 * epoch), 1)
+    ]
+    assert replay_of(tmp_path, start(1, 50), start(51, 60, behind=50)) is not None
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    places = {"log_dir": str(tmp_path), "progress_dir": str(tmp_path)}
+    found = read("job.ranks", {"ranks": [3], **places}).values["job.rank.replay", "rank:3"]
+    assert read_replay(str(found)) == Replay(51, 0)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"first": true, "steps": 1}', '{"first": 1}'])
 def test_a_comparison_that_is_none_is_nothing(text: str) -> None:
     assert read_replay(text) is None
