@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Semaphore
 from typing import Protocol
 
+from brctl.training.pipe_messages import send_message
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -85,7 +87,7 @@ def produce(recipe: Recipe, orders: Connection, out: Connection, room: Semaphore
     except EOFError:
         return
     except Exception:  # noqa: BLE001  whatever it is, the rank has to hear of it
-        out.send_bytes(pickle.dumps(NoMore(traceback.format_exc())))
+        send_message(out, pickle.dumps(NoMore(traceback.format_exc())))
 
 
 def _make_batches(
@@ -99,9 +101,9 @@ def _make_batches(
         try:
             batch = next(source)
         except StopIteration:
-            out.send_bytes(pickle.dumps(NoMore()))
+            send_message(out, pickle.dumps(NoMore()))
             return
         position += 1
         state = source.state_dict() if position % recipe.snapshot_every == 0 else None
         item = Item(position, recipe.digest(batch), batch, state)
-        out.send_bytes(pickle.dumps(item))
+        send_message(out, pickle.dumps(item))

@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,11 +36,15 @@ from brctl.training.loader_process import (
     digest_of_pickle,
     produce,
 )
+from brctl.training.pipe_messages import receive_message
 
 POLICIES = ("respawn", "shadow", "fail")
 SILENT_AFTER_S = START_WITHIN_S = 300.0
-"""A worker that sends nothing for so long is taken for dead; before its first batch it may open
-its sources."""
+"""A worker that sends no whole batch for so long is taken for dead; before its first new batch it
+may open its sources and make batches anew."""
+
+END_WITHIN_S = 5.0
+"""A killed process that is not gone by then waits for a file server or a device, and is left."""
 
 
 class LoaderError(RuntimeError):
@@ -97,12 +100,12 @@ class _Maker:
 
     def take(self, within_s: float) -> Item | NoMore | str:
         """The next message, or why there is none."""
-        items: Connection = self._items
         within_s = within_s if self._has_sent else max(within_s, START_WITHIN_S)
         try:
-            if not items.poll(within_s):
-                return f"sent nothing for {within_s:g} s"
-            message: Item | NoMore = pickle.loads(items.recv_bytes())  # noqa: S301  our own child's
+            received = receive_message(self._items, within_s)
+            message: Item | NoMore = pickle.loads(received)  # noqa: S301  our own child's
+        except TimeoutError:
+            return f"sent nothing for {within_s:g} s"
         except (EOFError, OSError):
             self._process.join(1.0)
             return f"died (status {self._process.exitcode})"
@@ -111,9 +114,9 @@ class _Maker:
         return message
 
     def end(self) -> None:
-        """End it, also where it is stopped or hangs."""
+        """End it, also where it is stopped; one in state D dies when its wait ends."""
         self._process.kill()
-        self._process.join()
+        self._process.join(END_WITHIN_S)
         self._orders.close()
         self._items.close()
 
@@ -144,7 +147,8 @@ class SupervisedLoader:
             digest: Of a batch; equal for equal batches, in any process.
             snapshot_every: Batches between two states; what lies between is replayed.
             prefetch: Batches made ahead.
-            silent_after_s: Seconds without a batch after which a worker is replaced.
+            silent_after_s: Seconds without a batch after which a worker is replaced; the attribute
+                may be changed while batches are taken.
             start_method: Of multiprocessing.
 
         Raises:
@@ -153,7 +157,7 @@ class SupervisedLoader:
         if on_loader not in POLICIES:
             raise ValueError(f"on_loader {on_loader!r} is not one of {', '.join(POLICIES)}")
         self.fail_overs: list[FailOver] = []
-        self._policy, self._silent_after_s = on_loader, silent_after_s
+        self._policy, self.silent_after_s = on_loader, silent_after_s
         recipe = Recipe(make_source, digest, snapshot_every)
         self._start: Callable[[], _Maker] = lambda: _Maker(recipe, prefetch, start_method)
         self._given_before = given_before or {}
@@ -175,6 +179,11 @@ class SupervisedLoader:
         earlier = [s for s in self._snapshots if s.position < self._position]
         return earlier[-1] if earlier else self._snapshots[0]
 
+    @property
+    def _start_within_s(self) -> float:
+        """Behind what took over nobody stands: slowness must not end the rank."""
+        return max(self.silent_after_s, START_WITHIN_S)
+
     def _resume(self, state: Mapping[str, object]) -> None:
         position, digests = state.get("position"), state.get("digests")
         at = state.get("at")
@@ -188,7 +197,7 @@ class SupervisedLoader:
         return self
 
     def __next__(self) -> object:
-        message = self._maker.take(self._silent_after_s)
+        message = self._maker.take(self.silent_after_s)
         if isinstance(message, str):
             message = self._fail_over(message)
         if isinstance(message, NoMore):
@@ -222,7 +231,7 @@ class SupervisedLoader:
         self._maker = by or self._start()
         self._maker.go(self._proof)
         replayed = self._prove(self._maker)
-        message = self._maker.take(self._silent_after_s)
+        message = self._maker.take(self._start_within_s)
         if isinstance(message, str):
             raise self._second_death(pid, message)
         who = f"shadow {self._maker.pid}" if by else f"worker {self._maker.pid}"
@@ -245,7 +254,7 @@ class SupervisedLoader:
         """Take the batches the rank already had, and compare; the number of them."""
         first = self._proof.position + 1
         for number in range(first, self._position + 1):
-            message = maker.take(self._silent_after_s)
+            message = maker.take(self._start_within_s)
             if isinstance(message, str):
                 raise self._second_death(maker.pid, message)
             if isinstance(message, NoMore):

@@ -70,9 +70,64 @@ def test_a_stopped_worker_is_replaced_like_a_dead_one(start: Start) -> None:
     loader = start(short, silent_after_s=0.2, prefetch=1)
     given = [next(loader)]
     os.kill(loader.worker_pids()[0], signal.SIGSTOP)
+    while not loader.fail_overs:
+        given.append(next(loader))
+    loader.silent_after_s = TIMEOUT_S  # what took over is well, on a host that may be busy
     given += list(loader)
     assert given == undisturbed()
     assert "sent nothing for 0.2 s" in loader.fail_overs[0].why
+
+
+class _Large:
+    """Batches larger than any pipe."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def __next__(self) -> bytes:
+        self._made += 1
+        return bytes([self._made]) * (3 << 20)
+
+    def state_dict(self) -> int:
+        return self._made
+
+    def load_state_dict(self, state: int) -> None:
+        self._made = state
+
+
+def test_a_worker_that_stops_in_the_middle_of_a_batch_is_replaced(start: Start) -> None:
+    """Its first bytes are there, and no more will come."""
+    loader = start(_Large, silent_after_s=0.2)
+    given = [next(loader)]
+    assert loader._maker._items.poll(TIMEOUT_S)
+    os.kill(loader.worker_pids()[0], signal.SIGSTOP)
+    given += [next(loader)]
+    loader.silent_after_s = TIMEOUT_S
+    given += [next(loader)]
+    assert [batch[0] for batch in given] == [1, 2, 3]  # type: ignore[index]  # bytes
+    assert {len(batch) for batch in given} == {3 << 20}  # type: ignore[arg-type]  # bytes
+    assert len(loader.fail_overs) == 1
+
+
+def test_a_process_that_does_not_die_when_killed_keeps_nobody_waiting(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In state D a kill waits for the kernel; here the kill itself does nothing."""
+    monkeypatch.setattr("brctl.training.supervised_loader.END_WITHIN_S", 0.01)
+    loader = start(short, silent_after_s=0.2, prefetch=1)
+    given = [next(loader)]
+    stuck = loader._maker._process
+    with monkeypatch.context() as patch:
+        patch.setattr(stuck, "kill", lambda: None)
+        os.kill(stuck.pid, signal.SIGSTOP)
+        try:
+            while not loader.fail_overs:
+                given.append(next(loader))
+        finally:
+            os.kill(stuck.pid, signal.SIGKILL)
+            stuck.join()
+    loader.silent_after_s = TIMEOUT_S
+    assert given + list(loader) == undisturbed()
 
 
 def test_a_shadow_that_dies_as_well_ends_the_rank_and_says_so(start: Start) -> None:
