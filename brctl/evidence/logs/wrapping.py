@@ -31,9 +31,11 @@ _MARK = re.compile(
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d\d:\d\d:\d\d [\w.-]{1,64} [\w./@-]{1,64}(?:\[\d+\])?: ?|"
     r"[\w.-]{1,64} [\w./@-]{1,64} (?:\d+|-) (?:\S{1,40}) - (?:- )?|"
     r"\[\d+,\d+\]<std\w+>: ?|\[(?:pod|rank|default|trainer|node|worker)[ /:_-]?[^\]\n]{0,80}\]:? ?|"
-    r"\[?(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: ?[:|-] ?| )(?=\S)|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] |"
-    r"\[20\d\d-[^\]\n]{6,30}\]\[[\w.]{1,60}\]\[\w+\](?: - )?|- [\w.]{1,60} - \w+ - |\| (?!.*\|\s*$)|\d{1,6}(?:\t| {2})(?=\S)|"
-    r"\([\w ]{0,40}pid=\d+[^)\n]{0,60}\) ?|[\w.-]{1,60} +\| |\d{1,5}: "
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:|\[?(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: ?[:|-] ?| )(?=\S)|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] |"
+    r"\[20\d\d-[^\]\n]{6,30}\]\[[\w.]{1,60}\]\[\w+\](?: - )?|- [\w.]{1,60} - \w+ - |\| (?!.*\|\s*$)|\d{1,6}(?:\t| {2}(?=\S))|"
+    r"\([\w ]{0,40}pid=\d+[^)\n]{0,60}\) ?|[\w.-]{1,60} +\| |\d{1,5}: |"
+    r"[\w./@-]{0,120}\b(?:messages|syslog|dmesg|journal|[\w-]{1,60}\.(?:log|out|err|txt))(?:\.\d{1,3})?[:-](?:\d{1,7}[:-])? ?|[a-z][\w-]{0,40}\d(?:\.[\w.-]{1,60})?: |"
+    r"[-*+] |\d{10,19} "
 )
 _ENTITY = re.compile(r"&(?:lt|gt|quot|amp|apos|#x?[0-9a-f]{1,6});", re.IGNORECASE)
 

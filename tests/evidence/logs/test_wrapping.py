@@ -33,6 +33,13 @@ WRAPPINGS: dict[str, Callable[[str], str]] = {
     "a time before it": lambda line: f"2026-11-22 10:00:01,123 {line}",
     "key and value": lambda line: f"time=2026-11-22T10:00:01Z level=info msg={json.dumps(line)}",
     "python's logging": lambda line: f"2026-11-22 10:00:01,123 - train.loop - ERROR - {line}",
+    "python's logging without a format": lambda line: f"ERROR:train.loop:{line}",
+    "grep over files": lambda line: f"logs/rank-3.err:217:{line}",
+    "grep over syslog": lambda line: f"/var/log/messages.1:{line}",
+    "pdsh": lambda line: f"gpu-017: {line}",
+    "cat -n": lambda line: f"   217\t{line}",
+    "a list in a post": lambda line: f"- {line}",
+    "milliseconds since 1970": lambda line: f"1795341600123 {line}",
     "glog": lambda line: f"E1122 10:00:01.123456 4242 main.cc:99] {line}",
     "a page's entities": html.escape,
 }
