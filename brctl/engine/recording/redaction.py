@@ -1,8 +1,9 @@
 """An incident file for somebody else: pseudonyms for names, and proof that no name is left."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from brctl.view.recorded.pseudonyms import NameKind, Pseudonyms
 from brctl.view.redact import Redactor
 
 _PERSON_KEYS = frozenset({"by", "user", "person", "owner", "operator", "approver"})
+_JOB_KEYS = frozenset({"job"})
+_JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +85,25 @@ def _learn(names: Pseudonyms, file: IncidentFile, looks: Sequence[RecordedLook])
     """Every name the file knows to be one, in the order of its inventories."""
     for one in looks:
         nodes = one.look.inventory.nodes.values()
-        names.learn(NameKind.NODE, (node.name for node in nodes))
-        hosts = [host for node in nodes for host in (node.address, node.via) if _is_name(host)]
-        names.learn(NameKind.DOMAIN, (host.split(".", 1)[1] for host in hosts if "." in host))
-        names.learn(NameKind.NODE, (host.split(".", 1)[0] for host in hosts))
+        _learn_hosts(names, (node.name for node in nodes))
+        _learn_hosts(names, (host for node in nodes for host in (node.address, node.via)))
         names.learn(NameKind.USER, (node.user for node in nodes if node.user))
         names.learn(NameKind.JOB, [one.look.job.name] if one.look.job else [])
-        names.learn(NameKind.NODE, _host_names(one))
-    names.learn(NameKind.NODE, imported_hosts(file.members))
+        _learn_hosts(names, _host_names(one))
+    _learn_hosts(names, imported_hosts(file.members))
     for name, raw in sorted(file.members.items()):
         names.learn_users(raw.decode("utf-8", "replace"))
-        names.learn(NameKind.USER, _people(raw) if name.endswith("json") else ())
+        if name.endswith("json"):
+            names.learn(NameKind.USER, _texts_below(raw, _PERSON_KEYS))
+            jobs = _texts_below(raw, _JOB_KEYS)
+            names.learn(NameKind.JOB, (job for job in jobs if _JOB_NAME.fullmatch(job)))
+
+
+def _learn_hosts(names: Pseudonyms, hosts: Iterable[str]) -> None:
+    """A host is known by its first part alone, too, and its domain by itself."""
+    named = [host.split(".", 1) for host in hosts if _is_name(host)]
+    names.learn(NameKind.DOMAIN, (parts[1] for parts in named if len(parts) > 1))
+    names.learn(NameKind.NODE, (parts[0] for parts in named))
 
 
 def _is_name(host: str) -> bool:
@@ -113,18 +124,16 @@ def _named(line: str) -> Iterator[str]:
     except msgspec.MsgspecError:
         return
     if isinstance(found, str) and found:
-        yield found.split(".", 1)[0]
+        yield found
 
 
-def _people(raw: bytes) -> Iterator[str]:
-    """Whom a document names as somebody who did something."""
+def _texts_below(raw: bytes, keys: frozenset[str]) -> Iterator[str]:
+    """What a document says under one of these keys: who did something, which job it is about."""
     left: list[object] = list(_documents(raw))
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            yield from (
-                v for k, v in value.items() if k in _PERSON_KEYS and isinstance(v, str) and v
-            )
+            yield from (v for k, v in value.items() if k in keys and isinstance(v, str) and v)
             left += value.values()
         elif isinstance(value, list):
             left += value
@@ -140,7 +149,7 @@ def _documents(raw: bytes) -> Iterator[object]:
 
 
 def _refuse_names_left(path: Path, members: Mapping[str, bytes], names: Pseudonyms) -> None:
-    wanted = {name for _, name in names.used}
+    wanted = {name for _, name in names.used} | names.learned
     for member, raw in members.items():
         text = f"{member}\n{raw.decode('utf-8', 'replace')}"
         if left := names_left(text, wanted):

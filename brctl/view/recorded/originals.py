@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from brctl.view.redact import unpacked_words
 
-_WORD = re.compile(r"[A-Za-z0-9]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 def names_left(text: str, names: Iterable[str]) -> frozenset[str]:

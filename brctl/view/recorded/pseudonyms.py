@@ -77,6 +77,7 @@ class Pseudonyms:
     names: dict[NameKind, dict[str, str]] = field(default_factory=dict)
     used: set[tuple[NameKind, str]] = field(default_factory=set)
     _words: dict[str, tuple[NameKind, str]] = field(default_factory=dict)
+    _phrases: dict[str, tuple[NameKind, str]] = field(default_factory=dict)
     _longest: list[int] = field(default_factory=lambda: [1])
 
     def learn(self, kind: NameKind, names: Iterable[str]) -> None:
@@ -99,11 +100,18 @@ class Pseudonyms:
 
     def rename(self, text: str) -> str:
         """The text with pseudonyms."""
+        for phrase in sorted(self._phrases, key=len, reverse=True):
+            text = self._without(phrase, text)
         text = _WORD.sub(self._word, text) if self._words else text
         text = _MAC.sub(self._mac, text)
         text = _V6.sub(self._v6, text) if ":" in text else text
         text = _V4.sub(self._v4, text)
         return _UUID.sub(self._device, text) if self.profile is Profile.PUBLIC else text
+
+    @property
+    def learned(self) -> frozenset[str]:
+        """The names that are replaced wherever they stand, as they are written."""
+        return frozenset(self._words) | frozenset(self._phrases)
 
     def original(self, pseudonym: str) -> tuple[NameKind, str] | None:
         """What a pseudonym stands for; None for one that was never given."""
@@ -116,11 +124,23 @@ class Pseudonyms:
         return next(found, None)
 
     def _find_as(self, kind: NameKind, name: str) -> None:
+        if not _WORD.fullmatch(name):
+            self._phrases[name] = (kind, name)
+            return
         self._words[name] = (kind, name)
         if kind is NameKind.NODE:
             for other in (name.lower(), name.upper()):
                 self._words.setdefault(other, (kind, name))
         self._longest[0] = max(self._longest[0], len(_MARKS.split(name)))
+
+    def _without(self, phrase: str, text: str) -> str:
+        """A person may be called `alice@corp.com`, or have blanks in the name."""
+        if phrase not in text:
+            return text
+        kind, name = self._phrases[phrase]
+        self.used.add((kind, name))
+        given = self.names[kind][name]
+        return re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", given, text)
 
     def _word(self, match: re.Match[str]) -> str:
         """A name stands alone, or beside points and hyphens: `n1.site`, `n1-ib0`."""

@@ -39,7 +39,7 @@ def redaction_page(report: RedactionReport) -> Page:
         f"{report.file}: {report.profile}, {report.size / (1 << 20):.1f} MiB, "
         f"id {report.digest[:12]}",
         f"taken out: {counted(report.taken)}",
-        f"pseudonyms: {counted(report.names)}; no original is left in it",
+        f"pseudonyms: {counted(report.names)}; none of the names it tells is left in it",
         f"verdict: {report.verdict}",
         columns([("MEMBER", "LINES CHANGED"), *((n, str(c)) for n, c in report.places.items())]),
         *(f"left out: {printable(cut, 200)}" for cut in report.cuts),

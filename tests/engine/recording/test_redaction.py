@@ -164,3 +164,29 @@ def test_outputs_that_are_no_base64_though_they_say_so_are_cut(
     assert (again.answers[0].stdout, again.answers[0].stderr) == ("", "")
     (cut,) = copy.manifest.cuts
     assert cut.endswith("outputs that say they are base64 and are none: 2")
+
+
+def test_hosts_jobs_and_people_that_only_documents_name_get_pseudonyms(
+    sent: tuple[Path, Page], tmp_path: Path
+) -> None:
+    """A host's first part and its domain by themselves, other jobs, names that are no words."""
+    file, _ = looks_in(sent[0].with_name("V.brctl.tar.zst"))
+    said = {"by": "alice@corp.example.com", "owner": "Ann M\u00fcller", "job": "secretproject"}
+    log = "gpu07 n3 mail.corp.example.com: secretproject of Ann M\u00fcller, alice@corp.example.com"
+    members: Mapping[str, bytes] = {
+        **file.members,
+        "runs/R-1/inputs.json": json.dumps(said).encode(),
+        "sources.json": json.dumps(
+            {"kind": "logs", "hosts": ["gpu07.corp.example.com"], "paths": {}}
+        ).encode(),
+        "logs/gpu07/x.log": log.encode(),
+    }
+    path, out = tmp_path / "x.brctl.tar.zst", tmp_path / "out.brctl.tar.zst"
+    path.write_bytes(
+        pack(members, made_by="0", looks=file.manifest.looks, redaction={}, cuts=())
+    )  # fmt: skip
+    redact(path, tmp_path, Profile.PUBLIC, out)
+    for name, raw in looks_in(out)[0].members.items():
+        view = f"{name} {raw.decode()}"
+        for original in ("gpu07", "corp.example.com", "alice", "M\u00fcller", "secretproject"):
+            assert original not in view, name
