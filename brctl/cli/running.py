@@ -44,6 +44,7 @@ class Consent:
 
     Attributes:
         ask: How a person at the terminal is asked whether a planned run may start.
+        may_start: Raises where whoever asked for it may no longer, just before the run starts.
     """
 
     yes: bool = False
@@ -54,6 +55,7 @@ class Consent:
     why: str = ""
     also: tuple[str, ...] = ()
     ask: Callable[[str], bool] = says_yes
+    may_start: Callable[[], None] = lambda: None
 
     @property
     def agreed(self) -> bool:
@@ -123,6 +125,7 @@ async def run_playbook(
         if asks:
             _ask_before(consent)
             request = replace(request, typed=YES)
+        consent.may_start()
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:

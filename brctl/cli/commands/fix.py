@@ -1,8 +1,9 @@
 """`brctl fix [VERDICT]`: run the playbook a verdict proposes, and what comes next if it fails."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -52,13 +53,15 @@ def fix(
     """Do what a verdict recommends: plan, guards, approval, run."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    if watch_token is not None:
-        refuse_old_token(settings.state_dir, settings.context, watch_token)
+    may_start = _asked_by(settings, watch_token)
+    may_start()
     named = verdict_id or ()
     found = [one_verdict(invocation, settings, name) for name in named]
     found = found or list(for_one_fix(settings.state_dir))
     agreed = _Agreed(found[0].verdict)
-    consent = Consent(yes, confirm, dry_run, detach, override, message, ask=agreed.to_this)
+    consent = Consent(
+        yes, confirm, dry_run, detach, override, message, ask=agreed.to_this, may_start=may_start
+    )
     run = asyncio.run(_fix(invocation, settings, found, consent))
     sits_here = can_ask(invocation) and not consent.agreed
     while sits_here and unproved(run):
@@ -72,6 +75,13 @@ def fix(
         except CancelledError:
             break  # what stands is how the run before ended
     finish_run(invocation, settings, run)
+
+
+def _asked_by(settings: Settings, watch_token: int | None) -> Callable[[], None]:
+    """What refuses a fix whose watcher leads no more or was stopped; a person's fix goes on."""
+    if watch_token is None:
+        return lambda: None
+    return partial(refuse_old_token, settings.state_dir, settings.context, watch_token)
 
 
 @dataclass

@@ -5,13 +5,25 @@ import socket
 from datetime import datetime
 from pathlib import Path
 
+from brctl.engine.watch.folder import WatchFolder
 from brctl.journal.locks import Lease, Leases
-from brctl.model.errors import LockedError
+from brctl.model.errors import GuardError, LockedError
 
 TICK_S = 1.0
 RENEW_S = 5.0
 LEASE_S = 3 * RENEW_S
 """Who has not renewed three times is taken for gone."""
+
+
+def refuse_stopped(folder: WatchFolder) -> None:
+    """Refuse to do anything once a person has switched watchers off.
+
+    Raises:
+        GuardError: Says who did.
+    """
+    stopped = folder.stopped()
+    if stopped:
+        raise GuardError(f"refused: {stopped}", hint="brctl watch stop --lift")
 
 
 def leader_key(context: str) -> str:
@@ -75,10 +87,12 @@ class Leader:
 
 
 def refuse_old_token(state_dir: Path, context: str, token: int) -> None:
-    """Refuse what a watcher decided that no longer leads.
+    """Refuse what a watcher decided that no longer leads, or that a person has stopped.
 
     Raises:
         LockedError: The token is an older leader's.
+        GuardError: Watching was switched off.
     """
+    refuse_stopped(WatchFolder(state_dir, context))
     key = leader_key(context)
     Leases(state_dir).verify(Lease(f"the watcher with number {token}", (key,), token))

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.watch.folder import WatchFolder
-from brctl.engine.watch.leader import LEASE_S, Leader
-from brctl.model.errors import LockedError
+from brctl.engine.watch.leader import LEASE_S, Leader, refuse_old_token
+from brctl.model.errors import GuardError, LockedError
 from brctl.model.sweeps.check import Check
+from brctl.model.watch.policy import WatchMode
 from brctl.watch.rules import OF_CHECK, ROUNDS
 from tests.fakes.watched_world import FLEET, FOUND, JOB, LOST, World, run, steps
 from tests.fakes.watching import FakeClock
@@ -168,6 +169,28 @@ def test_a_frozen_leader_finds_out_before_it_acts(tmp_path: Path, checks: dict[s
         with pytest.raises(LockedError, match="holds it now"):
             frozen.tick(world.clock.now, world.clock.seconds, world.jobs, FLEET)
         assert world.hands.fixes == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("cap", [WatchMode.ACT, WatchMode.PROPOSE])
+def test_a_diagnosis_that_ends_after_a_person_said_stop_does_nothing(
+    tmp_path: Path, checks: dict[str, Check], cap: WatchMode
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.watcher._cap = cap
+        world.nodes.say("n1", LOST)
+        await world.look()
+        world.folder.stop("alice", "maintenance", world.clock.now)
+        await world.look(2)
+        assert world.hands.examined
+        assert (world.hands.fixes, world.hands.pages) == ([], [])
+        assert world.watcher.state.acts == ()
+        with pytest.raises(GuardError, match="stopped by alice: maintenance"):
+            refuse_old_token(world.path, "here", world.leader.token)
+        world.folder.lift()
+        refuse_old_token(world.path, "here", world.leader.token)
 
     run(scenario)
 

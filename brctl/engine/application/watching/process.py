@@ -18,13 +18,13 @@ from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.sweeps.cycle import write_metrics
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.held_nodes import HeldNodes
-from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader
+from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader, refuse_stopped
 from brctl.engine.watch.policy_file import policy_or_observe
 from brctl.engine.watch.service_manager import tell_service_manager
 from brctl.engine.watch.writing import Writing
 from brctl.fanout.choose import takes_input_whole
 from brctl.library.parameters import fill_parameters
-from brctl.model.errors import BrctlError, GuardError, LockedError, UnavailableError
+from brctl.model.errors import BrctlError, LockedError, UnavailableError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 from brctl.model.units import rfc3339
@@ -115,9 +115,7 @@ async def _lead(
     """Become the leader, or wait for it."""
     told = False
     while True:
-        stopped = folder.stopped()
-        if stopped:
-            raise GuardError(f"refused: {stopped}", hint="brctl watch stop --lift")
+        refuse_stopped(folder)
         try:
             leader.take(controller.now())
         except LockedError as held:
@@ -181,6 +179,7 @@ class _Watching:
                 await asyncio.sleep(TICK_S)
             self._say(self._folder.stopped())
         finally:
+            await self._watcher.close()
             await self._held.close()
 
     def _pages_nobody(self) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from brctl.engine.watch.folder import WatchFolder
-from brctl.engine.watch.leader import RENEW_S, Leader
+from brctl.engine.watch.leader import RENEW_S, Leader, refuse_stopped
 from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
@@ -201,6 +201,12 @@ class Watcher:
     async def settle(self) -> None:
         """Wait for the diagnoses that were begun."""
         await asyncio.gather(*self._deep.values())
+
+    async def close(self) -> None:
+        """Give up the diagnoses that go on; what nobody decided about is judged anew later."""
+        for task in self._deep.values():
+            task.cancel()
+        await asyncio.gather(*self._deep.values(), return_exceptions=True)
 
     def _mind_the_clock(self, now: datetime, seconds: float) -> None:
         """A wall clock that was set moves what was recorded with it: spans stay as long."""
@@ -405,6 +411,8 @@ class Watcher:
     async def _carry_out(
         self, made: WatchDecision, verdict: Verdict, watched: WatchedVerdict, now: datetime
     ) -> Attempt:
+        if made.mode != WatchMode.OBSERVE:
+            refuse_stopped(self._folder)
         if made.mode == WatchMode.PROPOSE:
             return await self._hands.page(verdict, made)
         if made.mode != WatchMode.ACT:
