@@ -62,7 +62,7 @@ StartLimitBurst=5
 Type=notify
 NotifyAccess=main
 ExecStart={command}
-# It says so after each look that was whole; one that hangs is started anew.
+# It says so after each look; one that hangs is started anew.
 WatchdogSec=60
 Restart=on-failure
 RestartSec=20

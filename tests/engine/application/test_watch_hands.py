@@ -1,10 +1,12 @@
 """What a watcher takes from the rest of brctl before it decides."""
 
+import asyncio
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from brctl.engine.application.watching.hands import dismissed_at, paged
+from brctl.engine.application.watching.hands import dismissed_at, paged, start_program
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.notify.notifier import Delivery, DeliveryState
 from tests.fakes.nodes import NOW
@@ -42,3 +44,9 @@ def test_people_are_told_where_a_sink_took_the_page(
     attempt = paged("brctl fix V-1", deliveries)
     assert attempt.done is told
     assert all(f"{d.sink} {d.state} (why)" in attempt.text for d in deliveries)
+
+
+def test_a_program_that_cannot_be_started_is_no_started_fix(tmp_path: Path) -> None:
+    attempt = asyncio.run(start_program([str(tmp_path / "absent")]))
+    assert not attempt.done
+    assert attempt.text.startswith("cannot be started:")

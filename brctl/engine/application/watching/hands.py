@@ -108,21 +108,8 @@ class WatchHands:
             *own_program("brctl"), "--context", settings.context, *config, "--no-input", *words,
             "--detach", "--watch-token", str(token),
         ]  # fmt: skip
-        command = shlex.join(words)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
-            )
-            async with asyncio.timeout(FIX_STARTS_S):
-                _, said = await process.communicate()
-        except TimeoutError:
-            text = f"{command}: still starting after {FIX_STARTS_S:.0f} s; see brctl runs"
-            return Attempt(done=False, text=text)
-        except OSError as error:
-            return Attempt(done=False, text=f"{command}: cannot be started: {error}")
-        text = " | ".join(said.decode("utf-8", "replace").split("\n"))[:SAID_LIMIT]
-        started = process.returncode in RUN_EXISTS
-        return Attempt(started, f"{command}: exit {process.returncode}: {text}")
+        started = await start_program(argv)
+        return Attempt(started.done, f"{shlex.join(words)}: {started.text}")
 
     async def _command(self, verdict: Verdict) -> str:
         """What a person would type; what cannot be planned is told with the reason by `fix`."""
@@ -134,6 +121,23 @@ class WatchHands:
             return (await plan_fix(run_context(controller), fix)).command
         except BrctlError:
             return plain
+
+
+async def start_program(argv: Sequence[str]) -> Attempt:
+    """Start `fix --detach`, and whether there is a run now."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+        async with asyncio.timeout(FIX_STARTS_S):
+            _, said = await process.communicate()
+    except TimeoutError:
+        text = f"still starting after {FIX_STARTS_S:.0f} s; see brctl runs"
+        return Attempt(done=False, text=text)
+    except OSError as error:
+        return Attempt(done=False, text=f"cannot be started: {error}")
+    text = " | ".join(said.decode("utf-8", "replace").split("\n"))[:SAID_LIMIT]
+    return Attempt(process.returncode in RUN_EXISTS, f"exit {process.returncode}: {text}")
 
 
 def paged(command: str, deliveries: Sequence[Delivery]) -> Attempt:

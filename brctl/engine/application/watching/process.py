@@ -171,8 +171,9 @@ class _Watching:
                 seconds = time.monotonic()
                 if seconds - placed_s >= PLACED_EVERY_S:
                     placed_s, known = seconds, await self._place_again(known)
-                if self._tick(seconds, known):
-                    tell_service_manager({"READY": "1", "WATCHDOG": "1"})
+                ready = {"READY": "1"} if self._tick(seconds, known) else {}
+                # A full disk is no reason to start it anew: it would find the same disk.
+                tell_service_manager({**ready, "WATCHDOG": "1"})
                 if seconds - told_s >= STATUS_EVERY_S:
                     told_s = seconds
                     self._tell_status(known)
