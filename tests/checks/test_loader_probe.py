@@ -228,6 +228,22 @@ def test_another_node_times_the_file_and_never_reads_a_pipe(tmp_path: Path) -> N
     assert not [name for name in found if name[1].startswith("rank:")]
 
 
+def test_a_node_opens_no_path_that_is_no_data_whoever_asks(tmp_path: Path) -> None:
+    """Nor through a link of the file system that both nodes mount; and few of them."""
+    (tmp_path / "link").symlink_to("/proc/version")
+    (tmp_path / "plain").write_bytes(b"x")
+    link, plain = str(tmp_path / "link"), str(tmp_path / "plain")
+    asked = {"ranks": [3], "waiting": []}
+    refused = ["/proc/version", "/net/evil/x", f"{tmp_path}/../../proc/version", "plain"]
+    found = read("job.loader", {**asked, "paths": refused})
+    assert not found.values
+    assert len([note for note in found.notes if "no data file, not opened" in note]) == 4
+    answers = read("job.loader", {**asked, "paths": [link, *[plain] * 3, plain + "5"]}).values
+    assert answers["job.loader.path_answers", "path:" + link] is False
+    assert answers["job.loader.path_answers", "path:" + plain] is True
+    assert ("job.loader.path_answers", "path:" + plain + "5") not in answers
+
+
 def test_the_innermost_mount_of_a_path_is_found(tmp_path: Path) -> None:
     """By whole parts of its name: /data2 is not below /data."""
     rows = [

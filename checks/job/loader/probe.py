@@ -83,6 +83,8 @@ DUMP_S = 4.0
 FRAMES_KEPT = 24
 ANSWER_S = 2.0
 READ_BYTES = 4096
+PATHS_TRIED = 4
+NO_DATA = ("/dev/", "/proc/", "/sys/", "/net/", "//")
 LOADER_FILES = re.compile(r"^(?:dataloader|fetch(?:er)?s?|worker|queues)\.py$")
 PIN_LOOP = "_pin_memory_loop"
 NO_WORKERS = re.compile(r"resource_tracker|forkserver import main|py-spy")
@@ -96,7 +98,7 @@ def measure(readings, parameters):
     if not ranks:
         readings.note("not supported: everything, no rank of the job runs here")
         return 0
-    for path in parameters.get("paths") or []:
+    for path in (parameters.get("paths") or [])[:PATHS_TRIED]:
         measure_path(readings, str(path))
     waiting = parameters.get("waiting")
     for rank in ranks if waiting is None else waiting:
@@ -288,7 +290,7 @@ def newest_file(pid):
 
 
 def is_data(path):
-    return path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/sys/"))
+    return path.startswith("/") and not path.startswith(NO_DATA)
 
 
 def opened_for_reading(pid, name):
@@ -327,11 +329,14 @@ def measure_mount(readings, subject, mount):
 
 def measure_path(readings, path):
     """How long the same file takes here; asked by a child, which may hang where workers do."""
+    if not is_data(path) or os.path.normpath(path) != path:
+        readings.note("%s: no data file, not opened" % path)
+        return
     began = time.monotonic()
     child = os.fork()
     if child == 0:
         try:
-            read_a_little(path)
+            read_a_little(os.path.realpath(path))
         except OSError:
             os._exit(1)
         os._exit(0)
@@ -349,6 +354,8 @@ def measure_path(readings, path):
 
 def read_a_little(path):
     """Ask the file system, and a plain file for its beginning: a pipe would lose what is read."""
+    if not is_data(path):
+        raise OSError("it leads to no data")
     os.statvfs(path)
     if os.path.isfile(path):
         with open(path, "rb", buffering=0) as stream:

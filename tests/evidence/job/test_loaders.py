@@ -131,6 +131,27 @@ def test_what_several_nodes_wait_for_is_storage_and_no_node_of_them() -> None:
     assert files_waited_for(processes) == (SHARD,)
 
 
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        ("/proc/kmsg", "proc on /proc"), ("/proc/kmsg", "x on /"),
+        ("/net/evil/x", "evil:/ on /net"),
+        ("/dev/watchdog", "devtmpfs on /dev"), ("/sys/power/state", "sysfs on /sys"),
+        ("/data/../proc/kmsg", MOUNT), ("//proc/kmsg", "x on /"), ("data/shard", MOUNT),
+        ("/data2/shard", MOUNT), ("/data/shard", ""),
+    ],
+)  # fmt: skip
+def test_other_nodes_open_no_file_for_a_node_but_data_on_its_own_mount(
+    path: str, mount: str
+) -> None:
+    assert files_waited_for([worker(5, **{**READS, "file": path, "mount": mount})]) == ()
+
+
+def test_other_nodes_open_few_files() -> None:
+    many = [worker(5, **{**READS, "file": f"/data/{n}"}) for n in range(40)]
+    assert files_waited_for(many) == ("/data/0", "/data/1", "/data/2", "/data/3")
+
+
 def test_a_loader_without_workers_is_looked_at_in_the_rank_itself() -> None:
     own = replace(rank_itself(5, OWN), state="R", kernel_wait="")
     assert verdict_of(hang([5], stack=OWN), [own])[:2] == (FaultClass.DATA_LOADER, ())

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from posixpath import normpath
 
 from brctl.evidence.job.data.loader_processes import LoaderProcess, PathAnswer
 from brctl.evidence.job.data.waits import fetches, in_loader, is_idle, is_worker, waits_for_data
@@ -22,6 +23,10 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 Findings = tuple[tuple[Evidence, ...], tuple[Gap, ...]]
 
 _LOCK = re.compile(r"futex")
+
+
+FILES_TRIED = 4
+NO_DATA = ("/proc/", "/sys/", "/dev/", "/net/", "//")
 
 
 class Doing(StrEnum):
@@ -76,8 +81,17 @@ def data_waiters(status: JobStatus) -> tuple[RankView, ...]:
 
 
 def files_waited_for(processes: Iterable[LoaderProcess]) -> tuple[str, ...]:
-    """Files on which workers are stuck, for other nodes to try."""
-    return tuple(dict.fromkeys(p.file for p in processes if p.file and doing(p) is Doing.READS))
+    """Files on which workers are stuck, for other nodes to try; the first few that are data."""
+    stuck = (p for p in processes if doing(p) is Doing.READS and _may_be_tried(p))
+    return tuple(dict.fromkeys(p.file for p in stuck))[:FILES_TRIED]
+
+
+def _may_be_tried(process: LoaderProcess) -> bool:
+    """A node names it and healthy ones open it: no device, nothing that asking would mount."""
+    path, point = process.file, process.mount.rpartition(" on ")[2]
+    if not path.startswith("/") or normpath(path) != path or path.startswith(NO_DATA):
+        return False
+    return bool(point) and (point == "/" or path.startswith(point.rstrip("/") + "/"))
 
 
 def assess_loaders(
