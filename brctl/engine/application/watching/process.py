@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from brctl import __version__
@@ -96,7 +97,7 @@ async def watch(controller: Controller, request: WatchRequest, say: Callable[[st
             hint="--transport asyncssh or openssh; or `brctl schedule cron` for sweeps",
         )
     leader = Leader(controller.state_dir, settings.context)
-    await _lead(leader, folder, controller, say, wait=request.wait)
+    await lead(leader, folder, controller.now, say, wait=request.wait)
     process = _Watching(controller, request, folder, leader, say)
     try:
         await process.run()
@@ -104,26 +105,27 @@ async def watch(controller: Controller, request: WatchRequest, say: Callable[[st
         leader.release()
 
 
-async def _lead(
+async def lead(
     leader: Leader,
     folder: WatchFolder,
-    controller: Controller,
+    now: Callable[[], datetime],
     say: Callable[[str], None],
     *,
     wait: bool,
 ) -> None:
-    """Become the leader, or wait for it."""
+    """Become the leader, or wait for it; one that stands by is ready for its service manager."""
     told = False
     while True:
         refuse_stopped(folder)
         try:
-            leader.take(controller.now())
+            leader.take(now())
         except LockedError as held:
             if not wait:
                 raise
             if not told:
                 say(f"standing by: {held}")
             told = True
+            tell_service_manager({"READY": "1", "WATCHDOG": "1", "STATUS": f"standing by: {held}"})
             await asyncio.sleep(LEASE_S / 3)
         else:
             return
