@@ -75,10 +75,12 @@ class WatchedLab:
             time.sleep(SETTLES_S)
             yield
         finally:
-            if watcher is not None:
-                watcher.terminate()
-                watcher.wait(30)
-            self.brctl("lab", "down")
+            try:
+                if watcher is not None:
+                    watcher.terminate()
+                    watcher.wait(30)
+            finally:
+                self.brctl("lab", "down")
 
     def status(self) -> Mapping[str, object]:
         return self._json("watch", "status", "--lines", "1000")

@@ -139,6 +139,9 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[WatchRecord]:
             row = msgspec.json.decode(line, type=dict[str, object])
         except (msgspec.MsgspecError, RecursionError):
             continue
+        if head.at.tzinfo is None:
+            # A moment without a zone is none, and cannot be put beside the others.
+            continue
         fields = {key: value for key, value in row.items() if key not in ("seq", "at", "kind")}
         yield WatchRecord(head.seq, head.at, head.kind, fields)
 
