@@ -6,22 +6,28 @@ also when the controller or the connection dies; every ssh it started ends with 
 Orders come in and answers go out as a line of JSON, followed by as many bytes as it says. An order
 either sets what many commands read first (`blob`), or runs one (`number`); `mark` is what the node
 prints on stderr when the command begins, so that login and command have deadlines of their own.
+
+A command that is `held` goes on until its input ends. More input comes as `feed`, each piece once
+`fed` said that the one before went to ssh; its stdout goes out as it comes. Nothing of it is kept:
+a controller that reads slowly blocks our writing, and that stops our reading from every ssh.
 """
 
 import collections
 import contextlib
 import json
 import os
+import resource
 import selectors
 import signal
 import subprocess
 import sys
 import time
 
-HELLO = "brctl-gateway 1"
+HELLO = "brctl-gateway 2"
 BEAT_S = 2.0  # the controller takes a gateway without a beat for dead
 TICK_S = 0.1
 CHUNK = 65536
+DESCRIPTORS = 65536
 
 
 class SshProcess:
@@ -30,9 +36,12 @@ class SshProcess:
     def __init__(self, order, stdin):
         self.number = order["number"]
         self.mark = order["mark"].encode()
-        self.limit = order["limit"]
+        self.held = order.get("held", False)
+        self.last = not self.held
+        limit = order["limit"]
+        self.room = {"stdout": limit, "stderr": min(limit, order.get("stderr_limit", limit))}
         self.deadline_s = order["deadline_s"]
-        self.begun = self.late = self.over = False
+        self.begun = self.late = self.over = self.killed = False
         self.kill_at = time.monotonic() + order["login_s"]
         self.unsent = memoryview(stdin)
         self.kept = {"stdout": bytearray(), "stderr": bytearray()}
@@ -54,7 +63,7 @@ class SshProcess:
         except BlockingIOError:
             return True
         except BrokenPipeError:
-            return False
+            self.unsent, self.last = memoryview(b""), True
         return len(self.unsent) > 0
 
     def read(self, name):
@@ -63,9 +72,9 @@ class SshProcess:
             data = os.read(self.open[name].fileno(), CHUNK)
         except BlockingIOError:
             return True
-        kept = self.kept[name]
-        room = self.limit - len(kept)
+        kept, room = self.kept[name], self.room[name]
         kept += data[:room]
+        self.room[name] = room - len(data[:room])
         self.over = self.over or len(data) > room
         if name == "stderr" and not self.begun and self.mark in kept:
             self.begun = True
@@ -73,12 +82,13 @@ class SshProcess:
         return bool(data)
 
     def kill(self):
+        self.killed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.child.pid, signal.SIGKILL)
 
 
 class Gateway:
-    """Keeps up to `at_once` ssh running."""
+    """Keeps up to `at_once` ssh running, beside those that are held."""
 
     def __init__(self, at_once):
         self.at_once = at_once
@@ -140,9 +150,18 @@ class Gateway:
             self.blob = payload
         elif "cancel" in order:
             self.cancel(order["cancel"])
+        elif "feed" in order:
+            self.feed(self.running.get(order["feed"]), payload, order["last"])
         else:
             self.waiting.append((order, self.blob, payload))
         return True
+
+    def feed(self, process, payload, last):
+        """Input for a held command; one that has ended needs none."""
+        if process is None or "stdin" not in process.open:
+            return
+        process.unsent, process.last = memoryview(payload), last
+        self.selector.register(process.open["stdin"], selectors.EVENT_WRITE, (process, "stdin"))
 
     def cancel(self, number):
         self.waiting = collections.deque(w for w in self.waiting if w[0]["number"] != number)
@@ -150,7 +169,8 @@ class Gateway:
             self.running[number].kill()
 
     def start(self):
-        while self.waiting and len(self.running) < self.at_once:
+        busy = sum(not (process.held and process.begun) for process in self.running.values())
+        while self.waiting and busy < self.at_once:
             order, blob, rest = self.waiting.popleft()
             try:
                 process = SshProcess(order, blob[: order["head"]] + rest)
@@ -158,6 +178,7 @@ class Gateway:
                 self.refuse(order, str(exc))
                 continue
             self.running[process.number] = process
+            busy += 1
             for name, events in (("stdout", 1), ("stderr", 1), ("stdin", 2)):
                 self.selector.register(process.open[name], events, (process, name))
 
@@ -167,12 +188,36 @@ class Gateway:
         self.send({**answer, "over": False, "stdout": 0, "stderr": len(text)}, text)
 
     def transfer(self, process, name):
-        if name in process.open and not (process.feed() if name == "stdin" else process.read(name)):
+        if name not in process.open:
+            return
+        if name == "stdin":
+            if not process.feed():
+                self.fed(process)
+            return
+        if not process.read(name):
             self.close_pipe(process, name)
+        if process.held and name == "stdout":
+            self.pass_on(process)
+
+    def fed(self, process):
+        """All input that we had went to ssh."""
+        if process.last:
+            self.close_pipe(process, "stdin")
+            return
+        self.selector.unregister(process.open["stdin"])
+        self.send({"number": process.number, "fed": True})
+
+    def pass_on(self, process):
+        """Send what a held command said."""
+        said = process.kept["stdout"]
+        if said:
+            self.send({"number": process.number, "piece": True, "stdout": len(said)}, bytes(said))
+            said.clear()
 
     def close_pipe(self, process, name):
         pipe = process.open.pop(name)
-        self.selector.unregister(pipe)
+        with contextlib.suppress(KeyError):  # a held command's input between two pieces
+            self.selector.unregister(pipe)
         pipe.close()
 
     def finish_if_ended(self, process):
@@ -181,6 +226,8 @@ class Gateway:
             process.late = not process.over
             process.kill()
             process.child.wait()
+        elif process.held and not process.killed and "stdout" in process.open:
+            return  # its output ends first, so that not every one is waited for at every turn
         elif process.child.poll() is None:
             return
         for name in ("stdout", "stderr"):
@@ -210,6 +257,14 @@ class Gateway:
         sys.stdout.buffer.flush()
 
 
+def raise_descriptor_limit():
+    """Each ssh takes three pipes, and a login often gets 1024 descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def select_now(pipe):
     """Whether a pipe has something to read at once."""
     with selectors.DefaultSelector() as selector:
@@ -220,4 +275,5 @@ def select_now(pipe):
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
+    raise_descriptor_limit()
     Gateway(globals()["AT_ONCE"]).serve()

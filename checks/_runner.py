@@ -7,7 +7,8 @@ behind and named, and the sweep still ends.
 
 The caller executes it as `__main__` with BUNDLE in its globals: `probes` (check, source,
 deadline_s, torch, alone, drop), `pynvml` (source or null), `preload` (modules), `parallel`,
-`total_s`, and `node` with `parameters` by check and `torch_python`.
+`total_s`, and `node` with `parameters` by check and `torch_python`. Who runs a probe again and
+again gives its `code`, compiled, too.
 """
 
 import contextlib
@@ -64,7 +65,8 @@ class ProbeProcess:
             self.pid = self._fork(lambda: os.execvp(argv[0], argv))  # noqa: S606 - no shell is wanted
         else:
             self.unsent = text
-            self.pid = self._fork(lambda: run_source(probe["source"], self.check))
+            code = probe.get("code") or probe["source"]
+            self.pid = self._fork(lambda: run_source(code, self.check))
 
     def _fork(self, body):
         stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
@@ -163,9 +165,10 @@ def drop_privileges():
 
 
 def run_source(source, check):
-    """Execute a probe as `__main__`; its exit status."""
+    """Execute a probe, its text or what that was compiled to, as `__main__`; its exit status."""
     try:
-        exec(compile(source, check, "exec"), {"__name__": "__main__", "__file__": check})  # noqa: S102
+        code = compile(source, check, "exec") if isinstance(source, str) else source
+        exec(code, {"__name__": "__main__", "__file__": check})  # noqa: S102 - our own probes
     except SystemExit as ending:
         if ending.code is None:
             return 0

@@ -21,8 +21,8 @@ _EMPTY_LOOKS = 2
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PROC = Path("/proc")
-_ENDED: tuple[list[str], ...] = ([], ["Z"])
-"""States of a process that runs no more: none is to be read once it is collected."""
+_ENDED: tuple[list[str], ...] = ([], ["Z"], ["X"])
+"""States of a process that runs no more: X while it is collected, none to be read after that."""
 _COMMAND_LENGTH = 160
 
 
@@ -138,8 +138,18 @@ def _children(pid: int) -> list[int]:
 def living() -> Iterator[int]:
     """Every other process but those that only wait to be collected, or just were."""
     for entry in os.listdir(_PROC):
-        if entry.isdecimal() and int(entry) != os.getpid() and _stat(int(entry))[:1] not in _ENDED:
+        if entry.isdecimal() and int(entry) != os.getpid() and runs(int(entry)):
             yield int(entry)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process still does something; one that only waits to be collected does not."""
+    return _stat(pid)[:1] not in _ENDED
+
+
+def pids_with(argument: str) -> list[int]:
+    """Processes started with exactly this argument."""
+    return [pid for pid in living() if argument.encode() in _read(pid, "cmdline").split(b"\0")]
 
 
 def _command(pid: int) -> str:

@@ -4,6 +4,9 @@ from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.model.command import Outcome
+from brctl.model.evidence import Weight
+from brctl.model.fault import FaultClass
+from brctl.model.fault_catalogue import WRONG_RESULTS
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import Health, NodeHealth
@@ -12,7 +15,8 @@ from brctl.model.sweeps.sweep import Health, NodeHealth
 class CheckRun(ReadOnly):
     """Passed, failed and silent nodes; a node that gave no answer has not passed.
 
-    With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
+    With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`: of
+    these `out.wrong` computed wrongly, as `out.wrong_reason` says, and `out.broken` did not.
     """
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
@@ -27,7 +31,15 @@ class CheckRun(ReadOnly):
         say += f", not every check of {fold(doubtful)} gave an answer" if doubtful else ""
         if failed and args.get("may_fail") is not True:
             raise ActionFailed(say)
-        out: Arguments = {"passed": passed, "failed": failed, "doubtful": doubtful}
+        wrong = [health.node for health in found if _failed(health) and _computed_wrongly(health)]
+        out: Arguments = {
+            "passed": passed,
+            "failed": failed,
+            "doubtful": doubtful,
+            "wrong": wrong,
+            "broken": [node for node in failed if node not in wrong],
+            "wrong_reason": WRONG_RESULTS,
+        }
         return ActionResult(out, changed=False, say=say)
 
 
@@ -35,4 +47,11 @@ def _failed(health: NodeHealth) -> bool:
     return (
         health.health in (Health.CRITICAL, Health.WARNING)
         or health.report.outcome is not Outcome.ANSWERED
+    )
+
+
+def _computed_wrongly(health: NodeHealth) -> bool:
+    return any(
+        item.fault is FaultClass.SILENT_CORRUPTION and item.weight is Weight.CONVICTS
+        for item in health.evidence
     )

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from brctl.library.programs.child_start import end_process, start_process
 from brctl.view.redact import redact
 
 OUTPUT_LIMIT_BYTES = 1 << 20
@@ -33,33 +34,42 @@ async def run_child(
     """
     mark = secrets.token_hex(8)
     with _Output(log) as output:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=output.end, stderr=output.end,
-            env={**env, MARK: mark}, cwd=cwd, start_new_session=True,
-        )  # fmt: skip
-        _running[process.pid] = mark
-        output.reading()
         try:
-            return await process.wait()
+            return await _run_marked(argv, {**env, MARK: mark}, output, cwd)
         except asyncio.CancelledError:
-            _end(process.pid, mark)
+            _kill_marked(mark)
             raise
-        finally:
-            # Its children too, also when the step ran out of time; what it left is over.
-            _kill_group(process.pid)
-            await process.wait()
-            del _running[process.pid]
+
+
+async def _run_marked(
+    argv: Sequence[str], env: Mapping[str, str], output: "_Output", cwd: Path | None
+) -> int:
+    process = await start_process(
+        asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=output.end, stderr=output.end,
+            env=env, cwd=cwd, start_new_session=True,
+        )
+    )  # fmt: skip
+    _running[process.pid] = env[MARK]
+    output.reading()
+    try:
+        return await process.wait()
+    finally:
+        del _running[process.pid]
+        # Its children too, also when the step ran out of time; what it left is over.
+        await end_process(process)
 
 
 def end_children() -> None:
     """End every program that still runs: this process is about to leave without looking back."""
     for group, mark in tuple(_running.items()):
-        _end(group, mark)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        _kill_marked(mark)
 
 
-def _end(group: int, mark: str) -> None:
-    """The group, and everybody who carries the mark; again while one of them was just born."""
-    _kill_group(group)
+def _kill_marked(mark: str) -> None:
+    """Everybody who carries the mark; again while one of them was just born."""
     for _ in range(ROUNDS):
         found = [
             pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has(pid, mark)
@@ -77,11 +87,6 @@ def _has(pid: int, mark: str) -> bool:
     except OSError:
         # Gone, or another account's.
         return False
-
-
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def kept_environment(*more: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ Each capability is declared here once, implemented once in `engine/runs/capabili
 on a simulated cluster in the tests. A verb takes what it needs: `context.backend.cordon(...)`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +19,11 @@ from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.rank_dumps import RankDumps
 from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.runs.calendar import Calendar
 from brctl.model.sweeps.burnin import Burnin
+from brctl.model.sweeps.corruption import CorruptionOrder, CorruptionSearch
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.verdict import Verdict
@@ -60,6 +62,10 @@ class NodeAccess(Protocol):
         """The nodes a text means; see `brctl/inventory/select.py`."""
         ...
 
+    def wait_less_for_silent(self, nodes: Sequence[str]) -> None:
+        """Wait less for those of them that gave no connection to the diagnosis naming them."""
+        ...
+
 
 class Jobs(Protocol):
     """The training jobs, on the nodes they run on now and with the code they run now."""
@@ -84,8 +90,10 @@ class Jobs(Protocol):
         """What the ranks of a job say about themselves."""
         ...
 
-    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
-        """Keep the stacks of a job's ranks in a folder; the ranks that gave none."""
+    async def dump_ranks(
+        self, job: Job, folder: Path, nodes: Sequence[str], within_s: float | None
+    ) -> RankDumps:
+        """Keep stacks and flight recorders of a job's ranks, of those that answer in time."""
         ...
 
 
@@ -102,6 +110,10 @@ class Sweeps(Protocol):
         """Look at nodes, and a job on them, as `dx` does; and all it judged by as one file."""
         ...
 
+    async def recording_of(self, verdict: str) -> bytes | None:
+        """The look that came to a verdict, with all it judged by, as one file; None for none."""
+        ...
+
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
     ) -> NodeReport:
@@ -116,6 +128,10 @@ class Sweeps(Protocol):
         Raises:
             GuardError: A job runs on one of them.
         """
+        ...
+
+    def computed_wrongly(self) -> Mapping[str, datetime]:
+        """Nodes that a burn-in convicted of wrong results, with the newest end of such a one."""
         ...
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -142,6 +158,12 @@ class Search(Protocol):
 
     async def replay(self, job: Job, deadline_s: float) -> Bisection:
         """Replay a stopped job in two rounds of groups and say who fails in both."""
+        ...
+
+    async def locate_corruption(
+        self, job: Job, order: CorruptionOrder, tell: Callable[[str], None]
+    ) -> CorruptionSearch:
+        """Make every node of a stopped job compute what is known, and replay the job in groups."""
         ...
 
     async def test_groups(

@@ -1,4 +1,8 @@
-"""evidence.capture: keep the raw answers of suspects, and their ranks', before anything changes."""
+"""evidence.capture: keep the raw answers of suspects, and of their job, as one bundle.
+
+The look that came to the verdict is kept as it was recorded: it saw the job before the run touched
+it, so that the run need not wait for another one. Where none is recorded, the job is looked at now.
+"""
 
 import asyncio
 import hashlib
@@ -33,9 +37,11 @@ class EvidenceCapture(ReadOnly):
         folder = context.run.folder / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
         ends_at = asyncio.get_running_loop().time() + RECORDED_WITHIN_S
+        verdict = arguments.text(args, "verdict", "")
         # At once: a node without power costs the wait for a connection only one time.
-        captured, job = await asyncio.gather(
-            self._nodes(context, args, folder), self._job(context, args, folder)
+        captured, (recorded, job) = await asyncio.gather(
+            self._nodes(context, args, folder),
+            self._recording_or_job(context, args, folder, ends_at),
         )
         files = captured | job
         files["SHA256SUMS"] = _sums(files)
@@ -43,15 +49,32 @@ class EvidenceCapture(ReadOnly):
         (folder / BUNDLE).write_bytes(
             _bundle(files, context.run.name, int(context.clock.now().timestamp()))
         )
-        left_out = await self._record(context, args, folder, ends_at)
+        if recorded is not None:
+            _write(folder, {RECORDING: recorded})
+            also = f"; the look of {verdict} as it was recorded"
+        else:
+            also = await self._record(context, args, folder, ends_at)
         out: Arguments = {"files": sorted(files), "directory": str(folder)}
-        said = f"{len(files)} files, secrets taken out{left_out}"
+        said = f"{len(files)} files, secrets taken out{also}"
         return ActionResult(out, changed=False, say=said)
 
     async def _nodes(self, context: RunContext, args: Arguments, folder: Path) -> dict[str, bytes]:
         """What the suspects answer, on disk as soon as they did."""
         healths = await context.sweeps.examine(arguments.nodes(args, "nodes"), LEVEL)
         return _write(folder, {f"{health.node}.json": _encode(health) for health in healths})
+
+    async def _recording_or_job(
+        self, context: RunContext, args: Arguments, folder: Path, ends_at: float
+    ) -> tuple[bytes | None, dict[str, bytes]]:
+        """The look of the verdict; where none was recorded what the ranks say, if there is time."""
+        verdict, recorded = arguments.text(args, "verdict", ""), None
+        if verdict:
+            try:
+                async with asyncio.timeout_at(ends_at):
+                    recorded = await context.sweeps.recording_of(verdict)
+            except TimeoutError:
+                return None, {}
+        return recorded, await self._job(context, args, folder) if recorded is None else {}
 
     async def _record(
         self, context: RunContext, args: Arguments, folder: Path, ends_at: float
@@ -64,7 +87,7 @@ class EvidenceCapture(ReadOnly):
         except TimeoutError:
             return f"; no recording: it was not done within {RECORDED_WITHIN_S:g} s"
         _write(folder, {RECORDING: recording})
-        return ""
+        return "; looked anew for the recording"
 
     async def _job(self, context: RunContext, args: Arguments, folder: Path) -> dict[str, bytes]:
         """What the ranks of the job say, where one is named."""

@@ -7,6 +7,7 @@ from brctl.actions.ansible.playbook import AnsiblePlaybook
 from brctl.actions.burnin_run import BurninRun
 from brctl.actions.check_run import CheckRun
 from brctl.actions.contract import VerbImplementation
+from brctl.actions.corruption_locate import CorruptionLocate
 from brctl.actions.evidence_capture import EvidenceCapture
 from brctl.actions.incident_note import IncidentNote
 from brctl.actions.incident_timeline import IncidentTimeline
@@ -52,6 +53,7 @@ ACTIONS: Mapping[str, VerbImplementation] = {
     "ckpt.verify": CkptVerify(),
     "burnin.run": BurninRun(),
     "nccl.bisect": NcclBisect(),
+    "corruption.locate": CorruptionLocate(),
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),
     "incident.note": IncidentNote(),

@@ -14,7 +14,9 @@ from brctl.engine.application.runs import find_playbook, open_context
 from brctl.engine.controller.people import person
 from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import open_controller
+from brctl.engine.runs.remediate import RUN_PROGRAM
 from brctl.library.config import Settings
+from brctl.library.programs.preloaded import PreloadedProcess, preloading
 from brctl.model.errors import UsageError
 from brctl.model.jobs.code import CodeChange
 from brctl.model.runs.playbook import Json
@@ -45,9 +47,11 @@ def update(
         raise UsageError("--code needs -m: say why, for the people after you")
     settings = invocation.settings()
     refuse_readonly(settings, action=f"code of job {job}", why=message)
-    name, change = asyncio.run(_record(invocation, settings, job, code, message, urgent))
-    if change.urgent:
-        _apply(invocation, settings, {"job": name, "only": "urgent"}, Consent(typed=confirm))
+    with preloading(RUN_PROGRAM, wanted=urgent) as preloaded:
+        name, change = asyncio.run(_record(invocation, settings, job, code, message, urgent))
+        if change.urgent:
+            values: dict[str, Json] = {"job": name, "only": "urgent"}
+            _apply(invocation, settings, values, Consent(typed=confirm), preloaded)
     updates(ctx, name, window)
 
 
@@ -86,10 +90,15 @@ def _apply_due(invocation: Invocation, name: str | None, window: str | None) -> 
 
 
 def _apply(
-    invocation: Invocation, settings: Settings, values: dict[str, Json], consent: Consent
+    invocation: Invocation,
+    settings: Settings,
+    values: dict[str, Json],
+    consent: Consent,
+    preloaded: PreloadedProcess | None = None,
 ) -> None:
     playbook = find_playbook(settings.library_dirs, PLAYBOOK)
-    run = asyncio.run(run_playbook(invocation, settings, playbook, values, None, consent))
+    doing = run_playbook(invocation, settings, playbook, values, None, consent, preloaded=preloaded)
+    run = asyncio.run(doing)
     finish_run(invocation, settings, run)
 
 

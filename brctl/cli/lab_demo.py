@@ -22,11 +22,15 @@ def demo(
     nodes: Annotated[int, typer.Option("--nodes", help="active nodes")] = 8,
     standbys: Annotated[int, typer.Option("--standbys", help="backup nodes")] = 2,
     isolation: Annotated[str, typer.Option("--isolation", help="auto, none, netns")] = "auto",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="a watcher finds and fixes it, standbys are parked")
+    ] = False,
 ) -> None:
     """Train, break a node, find it, swap it, train on; exit 0 only if all of that was right."""
-    from brctl.lab.demo import run_demo
+    from brctl.lab.demo import Demo, run_demo
     from brctl.lab.faults import FAULTS
     from brctl.lab.spec import LabSpec, parse_isolation
+    from brctl.lab.watched_demo import WatchedDemo
 
     invocation: Invocation = ctx.obj
     if fault not in FAULTS:
@@ -35,5 +39,6 @@ def demo(
     directory: Path = lab_dir(invocation.environ)
     with progress(quiet=invocation.quiet) as line:
         note = (lambda _: None) if invocation.quiet else line.say
-        result = asyncio.run(run_demo(spec, directory, fault, seed, note, line.tell))
+        played = WatchedDemo if watch else Demo
+        result = asyncio.run(run_demo(spec, directory, fault, seed, note, line.tell, played))
     invocation.finish(demo_page(result), "lab")

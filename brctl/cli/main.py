@@ -53,13 +53,16 @@ def _watch(argv: list[str], form: str) -> int:
     """The same command again and again; a mistake of the command line or the files ends it."""
     from brctl.cli.invocation import read_common
     from brctl.cli.output import write_error
-    from brctl.cli.watch import display_for, read_watch, usual_interval_s, watch
+    from brctl.cli.watch import display_for, first_verb, read_watch, usual_interval_s, watch
 
+    typed = argv
     wanted_s, is_watch, argv = read_watch(argv)
     if not is_watch:
-        return _dispatch(argv)
+        return _dispatch(typed)
     word, rest = _find_word(argv)
     invocation, rest = read_common(rest, keep=WORDS[word].keeps)
+    if first_verb(rest) in WORDS[word].own_watch:
+        return _dispatch(typed)
     usual_s = usual_interval_s(word, rest, WORDS[word].watched)
 
     def look() -> int:

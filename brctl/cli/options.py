@@ -48,3 +48,25 @@ Repetitions = Annotated[int, typer.Option("--reps", min=1, max=256, help="in one
 Identity = Annotated[
     Path | None, typer.Option("--identity", help="key that opens what age encrypted")
 ]
+
+
+def read_address(text: str, default_host: str = "") -> tuple[str, int]:
+    """Address and port; the host may be left out where there is a default.
+
+    A name is looked up here, once: whoever listens again later must not wait for a name server.
+
+    Raises:
+        UsageError: It is no address, or a name that nobody knows.
+    """
+    import socket
+
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or default_host
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"--listen {text}: write HOST:PORT, 127.0.0.1:9095")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        found = socket.getaddrinfo(host, int(port), family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        raise UsageError(f"--listen {text}: {host} has no address here: {exc}") from None
+    return str(found[0][4][0]), int(port)

@@ -19,6 +19,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.units import rfc3339
 from brctl.view.fitted import fitted
 from brctl.view.notices.page import Json, Page
+from brctl.view.sparkline import BLOCKS, IN_ASCII
 from brctl.view.text import printable
 
 _ANSI = {"CRIT": "31;1", "CRITICAL": "31;1", "FAIL": "31;1", "WARN": "33", "UNKNOWN": "35"}
@@ -155,8 +156,17 @@ def write(page: Page, form: str, *, context: str, out: Path | None, color: str) 
         text = _fitted(text, sys.stdout)
     if form in ("table", "wide") and wants_colour(color, os.environ, tty=sys.stdout.isatty()):
         text = _STATE_WORD.sub(lambda m: f"\x1b[{_ANSI[m[0]]}m{m[0]}\x1b[0m", text)
-    sys.stdout.write(text)
+    sys.stdout.write(shown_on(sys.stdout, text))
     sys.stdout.flush()
+
+
+def shown_on(stream: TextIO, text: str) -> str:
+    """The text with its drawings in ASCII where the stream's encoding has no others."""
+    try:
+        BLOCKS.encode(stream.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(IN_ASCII)
+    return text
 
 
 def _write_file(path: Path, text: str) -> None:

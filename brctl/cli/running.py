@@ -16,17 +16,25 @@ from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation
 from brctl.cli.progress import progress
 from brctl.engine.application.estimate import with_estimate
-from brctl.engine.application.fix import start_planned, words_for
+from brctl.engine.application.fix import in_the_words_of, start_planned, words_for
 from brctl.engine.application.runs import interrupt_run, open_context, read_override, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import groups_of, person
 from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.read_run import read_run
-from brctl.engine.runs.remediate import answer, prepare_saved, resume, waiting_for, why_not_answer
+from brctl.engine.runs.remediate import (
+    RUN_PROGRAM,
+    answer,
+    prepare_saved,
+    resume,
+    waiting_for,
+    why_not_answer,
+)
 from brctl.engine.runs.run_files import RunRequest, plan_document
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
+from brctl.library.programs.preloaded import PreloadedProcess, preloading
 from brctl.model.errors import CancelledError, UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Need, Playbook
@@ -43,6 +51,7 @@ class Consent:
     """What the command line already says to the questions a run may ask.
 
     Attributes:
+        as_planned: Whatever its own plan asks for is said: a watcher's policy and gates decided.
         ask: How a person at the terminal is asked whether a planned run may start.
         may_start: Raises where whoever asked for it may no longer, just before the run starts.
     """
@@ -54,6 +63,7 @@ class Consent:
     override: str = ""
     why: str = ""
     also: tuple[str, ...] = ()
+    as_planned: bool = False
     ask: Callable[[str], bool] = says_yes
     may_start: Callable[[], None] = lambda: None
 
@@ -104,8 +114,32 @@ async def run_playbook(
     verdict: Verdict | None,
     consent: Consent,
     saved: Mapping[str, Json] | None = None,
+    preloaded: PreloadedProcess | None = None,
 ) -> Run:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
+    # Who detaches is a watcher or another program: nobody thinks about the plan before the start.
+    soon = consent.detach and not consent.dry_run and preloaded is None
+    with preloading(RUN_PROGRAM, wanted=soon) as own:
+        run_dir, prepared = await _plan_and_start(
+            invocation, settings, playbook, values, verdict, consent, saved, preloaded or own
+        )
+    _say_header(invocation, run_dir, prepared)
+    if consent.detach:
+        finish_run(invocation, settings, read_run(run_dir))
+    await follow_and_ask(invocation, settings, run_dir, consent)
+    return read_run(run_dir)
+
+
+async def _plan_and_start(
+    invocation: Invocation,
+    settings: Settings,
+    playbook: Playbook,
+    values: Mapping[str, Json],
+    verdict: Verdict | None,
+    consent: Consent,
+    saved: Mapping[str, Json] | None,
+    preloaded: PreloadedProcess | None,
+) -> tuple[Path, Prepared]:
     request = request_of(settings, consent)
     async with open_context(settings, output.say) as context:
         if saved is None:
@@ -125,13 +159,11 @@ async def run_playbook(
         if asks:
             _ask_before(consent)
             request = replace(request, typed=YES)
+        if consent.as_planned:
+            request = in_the_words_of(prepared, request)
         consent.may_start()
-        run_dir = await start_planned(context, settings, prepared, request)
-    _say_header(invocation, run_dir, prepared)
-    if consent.detach:
-        finish_run(invocation, settings, read_run(run_dir))
-    await follow_and_ask(invocation, settings, run_dir, consent)
-    return read_run(run_dir)
+        run_dir = await start_planned(context, settings, prepared, request, preloaded=preloaded)
+    return run_dir, prepared
 
 
 def _asks_first(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:

@@ -59,13 +59,18 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def first_verb(rest: Sequence[str]) -> str:
+    """The first word that is no flag; "" for none."""
+    return next((text for text in rest if not text.startswith("-")), "")
+
+
 def usual_interval_s(word: str, rest: Sequence[str], intervals: Mapping[str, float]) -> float:
     """How often a command is looked at where nobody says.
 
     Raises:
         UsageError: It is one that is done once.
     """
-    verb = next((text for text in rest if not text.startswith("-")), "")
+    verb = first_verb(rest)
     seconds = intervals.get(verb, intervals.get(""))
     if seconds is None:
         name = f"{word} {verb}".strip()
@@ -147,7 +152,7 @@ def watch(
     a pause at least as long as that one took.
     """
     code, number = int(ExitCode.INTERRUPTED), 0
-    with _terminated_politely(), contextlib.closing(display):
+    with terminated_politely(), contextlib.closing(display):
         while True:
             began = seconds()
             try:
@@ -205,7 +210,7 @@ def captured(look: Callable[[], int]) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def _terminated_politely() -> Iterator[None]:
+def terminated_politely() -> Iterator[None]:
     """A kill leaves the terminal as it was, too."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:

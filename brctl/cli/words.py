@@ -21,6 +21,7 @@ class Word:
         keeps: Common flags this command gives its own meaning.
         watched: Seconds between two looks of `--watch` by sub-command, "" for the word alone;
             empty for a word that is done once.
+        own_watch: Sub-commands whose `--watch` is a flag of their own.
         selects: Sub-commands that obey -w and -x, "" for the word alone; others refuse them.
         only_w: Sub-commands that obey -w and have no use for -x.
     """
@@ -30,6 +31,7 @@ class Word:
     verb: str = ""
     keeps: tuple[str, ...] = ()
     watched: Mapping[str, float] = field(default_factory=dict)
+    own_watch: tuple[str, ...] = ()
     selects: tuple[str, ...] = ()
     only_w: tuple[str, ...] = ()
 
@@ -116,8 +118,14 @@ WORDS: Mapping[str, Word] = {
         watched={"show": 5.0},
         selects=("init",),
     ),
+    "top": Word("top", "a job's ranks and nodes, live, the slowest first"),
     "watch": Word("watch", "look all the time, and act as far as a policy allows", selects=_ALONE),
-    "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
+    "lab": Word(
+        "lab",
+        "the embedded cluster: up, break, heal, demo",
+        keeps=("--nodes",),
+        own_watch=("demo",),
+    ),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
     "tui": Word("tui", "fleet triage in the terminal", only_w=_ALONE),
     "incident": Word(
@@ -140,7 +148,10 @@ WORDS: Mapping[str, Word] = {
         "inventory", "who is there, and which source says so", selects=("show", "trust")
     ),
     "schedule": Word(
-        "schedule", "print systemd or cron units for regular sweeps", selects=("systemd", "cron")
+        "schedule",
+        "print systemd or cron units for regular sweeps",
+        selects=("systemd", "cron"),
+        own_watch=("systemd",),
     ),
     "config": Word(
         "config", "where configuration comes from; sudoers lines for nodes", only_w=("init",)
@@ -156,8 +167,8 @@ ALIASES: Mapping[str, str] = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Every day": ("status", "ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
     "Look closer": (
-        "tui", "verdict", "nodes", "check", "logs", "stacks", "flight-recorder", "nccl", "replay",
-        "burnin", "ecc", "incident", "report",
+        "tui", "top", "verdict", "nodes", "check", "logs", "stacks", "flight-recorder", "nccl",
+        "replay", "burnin", "ecc", "incident", "report",
     ),
     "Act": ("play", "ckpt", "job", "standby", "watch", "run", "cp", "ssh"),
     "Practise and set up": (

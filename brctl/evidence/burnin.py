@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from brctl.evidence.assess import Assessment
 from brctl.evidence.operators import is_number
-from brctl.evidence.peers import QUORUM
+from brctl.evidence.peers import EQUAL, QUORUM
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.burnin import Rating
@@ -24,6 +24,14 @@ STOP_ON: Mapping[str, frozenset[FaultClass]] = {
     "thermal": frozenset({FaultClass.THERMAL_POWER}),
 }
 """Words of --stop-on, and the classes they mean."""
+
+COUNTS: Mapping[str, str] = {
+    "gpu.gemm": "gpu.gemm.compared_results",
+    "numerics.minigpt": "numerics.minigpt.dense_steps",
+}
+"""Checks that repeat a computation whose result is known, and what says how often they did."""
+
+_WRONG_BITS = (FaultClass.SILENT_CORRUPTION, Weight.CONVICTS)
 
 RATE_UNITS = ("TFLOP/s", "GB/s")
 
@@ -47,6 +55,28 @@ def stopping(
         and e.fault in classes
         and (e.kind, e.subject, e.raw) not in old
     )
+
+
+def repetitions_in(report: NodeReport, check: str) -> int:
+    """How often the device of a node that did it least often repeated its known computation."""
+    name = COUNTS.get(check)
+    counts = [
+        int(m.value) for m in report.measurements if m.name == name and is_number(m.value)
+    ]  # fmt: skip
+    return max(0, min(counts, default=0))
+
+
+def not_compared(reports: Sequence[NodeReport], peers: Assessment) -> Mapping[str, str]:
+    """Nodes whose bits neither agree with a majority nor differ from one, and why."""
+    why = {(g.what, g.subject.node): g.why for g in peers.gaps if EQUAL.get(g.what) == _WRONG_BITS}
+    judged = {(e.kind, e.subject.node) for e in peers.evidence}
+    return {
+        report.node: reason
+        for report in reports
+        for m in report.measurements
+        if (reason := why.get((m.name, report.node)) or why.get((m.name, "")))
+        and (m.name, report.node) not in judged
+    }
 
 
 def rate(

@@ -94,7 +94,7 @@ class NumericWatch:
             return NumericTrouble("loss-gone", row)
         if row.step is not None and row.step < WARM_UP_STEPS:
             return None
-        if row.loss is not None and usual > 0 and _jumped(row.loss, usual):
+        if row.loss is not None and usual > 0 and jumped(row.loss, usual):
             return NumericTrouble("loss-jump", row, row.loss / usual)
         if row.grad_norm is not None and len(self._norms) >= GRADIENT_ROWS_NEEDED:
             usual = self._usual_norm
@@ -103,7 +103,8 @@ class NumericWatch:
         return None
 
 
-def _jumped(loss: float, usual: float) -> bool:
+def jumped(loss: float, usual: float) -> bool:
+    """Whether a loss is far above what it was: five times, or by nats where it began near ten."""
     if loss > JUMP_RATIO * usual and loss - usual > 1.0:
         return True
     return usual >= 1.0 and loss > LOSS_RATIO * usual and loss - usual > LOSS_RISE_NATS

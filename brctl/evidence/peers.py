@@ -1,6 +1,7 @@
 """Who differs from the fleet: readings of equal hardware compared with each other.
 
-Rule 1: only equal things are compared; the caller's group key says what is equal.
+Rule 1: only equal things are compared; the caller's group key says what is equal, and for bits
+that differ between libraries or processors (`KINDS`) what the node itself measured.
 Rule 2: median and median absolute deviation, so that the odd one cannot move its own yardstick.
 Rule 3: two cannot outvote each other. Where they differ, a gap says so and nobody is blamed.
 """
@@ -91,6 +92,13 @@ EQUAL: Mapping[str, tuple[FaultClass, Weight]] = {
 }
 """Readings that must be the same everywhere; the minority is the odd one."""
 
+KINDS: Mapping[str, str] = {
+    "numerics.minigpt.dense_digest": "numerics.minigpt.kind",
+    "numerics.minigpt.moe_digest": "numerics.minigpt.kind",
+}
+"""Sums in another order round otherwise: what else a node must have measured the same of the same
+subject before its reading is compared."""
+
 
 def assess_peers(
     reports: Sequence[NodeReport],
@@ -118,6 +126,7 @@ def assess_peers(
         for samples in groups[kind]:
             evidence.extend(_minority(kind, fault, weight, samples))
             gaps.extend(_undecided(kind, samples))
+        gaps.extend(_alone(kind, groups[kind]))
     return Assessment(tuple(evidence), tuple(gaps))
 
 
@@ -125,13 +134,15 @@ def _groups(
     reports: Sequence[NodeReport], kinds: Iterable[str], group_of: Callable[[str], str]
 ) -> Mapping[str, Iterable[list[_Sample]]]:
     """The samples of each kind, one list for each group of equal hardware."""
-    groups: dict[str, dict[str, list[_Sample]]] = {kind: {} for kind in kinds}
+    groups: dict[str, dict[tuple[str, Value], list[_Sample]]] = {kind: {} for kind in kinds}
     for report in sorted(reports, key=lambda r: r.node):
         group = group_of(report.node)
+        own = {(m.name, m.subject): m.value for m in report.measurements}
         for m in report.measurements:
             if m.name in groups:
                 sample = _Sample(Subject(report.node, m.subject), m.value)
-                groups[m.name].setdefault(group, []).append(sample)
+                key = (group, own.get((KINDS.get(m.name, ""), m.subject), ""))
+                groups[m.name].setdefault(key, []).append(sample)
     return {kind: found.values() for kind, found in groups.items()}
 
 
@@ -199,7 +210,21 @@ def _undecided(kind: str, samples: Sequence[_Sample]) -> Iterable[Gap]:
     if len(samples) < QUORUM or votes * 2 <= len(samples):
         nodes = ", ".join(sorted({s.subject.node for s in samples})[:8])
         why = f"{len(counts)} different values on {nodes} and no majority; one of them is wrong"
-        yield Gap(Subject(""), kind, why)
+        # Where each kind of part is compared by itself, others of the fleet may well be decided.
+        for subject in sorted({s.subject for s in samples}) if kind in KINDS else [Subject("")]:
+            yield Gap(subject, kind, why)
+
+
+def _alone(kind: str, groups: Iterable[list[_Sample]]) -> Iterable[Gap]:
+    """What is compared within its own kind only, and is the only one of it."""
+    groups = list(groups)
+    for samples in groups if kind in KINDS and len(groups) > 1 else ():
+        if len({sample.subject.node for sample in samples}) == 1:
+            why = (
+                "compared with no other node: bits are asked to be equal only within one kind of"
+                f" part and library, and of {len(groups)} kinds this node is the only one of its"
+            )
+            yield Gap(samples[0].subject, kind, why)
 
 
 def _evidence(kind: str, sample: _Sample, fault: FaultClass, weight: Weight, text: str) -> Evidence:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from brctl.fanout.contract import Expecting, Streams, Transport
+from brctl.fanout.contract import Expecting, Remembering, Streams, Transport
 from brctl.fanout.ssh_config import HostBlock, why_openssh
 from brctl.fanout.streaming import run_streamed
 from brctl.model.command import Command, CommandResult
@@ -30,6 +30,11 @@ class AutoTransport:
         """So many nodes will be asked next."""
         if isinstance(self._fast, Expecting):
             self._fast.expect(count)
+
+    def was_silent(self, node: str, since: float) -> None:
+        """See `Remembering`."""
+        if isinstance(self._fast, Remembering):
+            self._fast.was_silent(node, since)
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""

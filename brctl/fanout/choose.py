@@ -43,12 +43,15 @@ def open_transport(
     return opener(ssh, nodes, keep)
 
 
-WITHOUT_STREAMS = frozenset({"broker", "kubectl", "paramiko", "srun"})
-"""Transports that take all input first and give all output at the end; see `run_whole`."""
+WITHOUT_STREAMS = frozenset({"broker"})
+"""Transports that take all input first and give all output at the end, but for what is held."""
 
 
 def takes_input_whole(ssh: SshSettings, nodes: Iterable[Node]) -> bool:
-    """Whether one of these nodes gets all its input before its command; nothing is opened."""
+    """Whether one of these nodes gets all its input before its command; nothing is opened.
+
+    A gateway could pass it on, but what all nodes behind it read travels there once when whole.
+    """
     if ssh.transport in WITHOUT_STREAMS:
         return True
     if ssh.gateways != "tree" or ssh.transport not in ("asyncssh", "auto"):

@@ -7,7 +7,11 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+
+from brctl.fanout.contract import HELD_STDERR_BYTES, Streams
+from brctl.fanout.streaming import feed_pipe
+from brctl.library.programs.child_start import start_child
 
 _MESSAGE_BYTES = 16_384
 """Room for the client's own words on stderr beside the command's."""
@@ -19,49 +23,95 @@ _END_GRACE_S = 10.0
 class ClientProcess(asyncio.SubprocessProtocol):
     """See the head of this file.
 
+    Args:
+        mark: What the command says first on stderr.
+        limit_bytes: Most output of one stream.
+        streams: Where stdout goes as it comes; None keeps it.
+
     Attributes:
         begun: Set when the command's first words came: it runs on the node.
         ended: Set when nothing more comes, or more came than was asked for.
         over_limit: Whether it was too much.
     """
 
-    def __init__(self, mark: bytes, limit_bytes: int) -> None:
+    def __init__(self, mark: bytes, limit_bytes: int, streams: Streams | None = None) -> None:
         self._mark = mark
-        self._limits = {1: limit_bytes, 2: limit_bytes + _MESSAGE_BYTES}
+        held = streams is not None and streams.held
+        self._stderr_bytes = min(limit_bytes, HELD_STDERR_BYTES) if held else limit_bytes
+        self._room = {1: limit_bytes, 2: self._stderr_bytes + _MESSAGE_BYTES}
+        self._on_output = streams.on_output if streams else None
+        self._writable = asyncio.Event()
+        self._writable.set()
         self._transport: asyncio.SubprocessTransport | None = None
+        self._was_started = False
         self.output = {1: bytearray(), 2: bytearray()}
         self.begun = asyncio.Event()
         self.ended = asyncio.Event()
         self.over_limit = False
         self._heard_at = float("-inf")
 
-    async def start(self, argv: Sequence[str], stdin: bytes, environ: Mapping[str, str]) -> None:
-        """Start it and hand it its input.
+    async def start(self, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Start it; its input is open.
 
         Raises:
             OSError: There is no such program.
         """
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: self, *argv, env=dict(environ), start_new_session=True
-        )
-        self._transport = transport
-        pipe = transport.get_pipe_transport(0)
+        loop = asyncio.get_running_loop()
+        self._was_started = True  # Given up while it starts, it may have begun already.
+        try:
+            self._transport = await start_child(
+                loop.subprocess_exec(lambda: self, *argv, env=dict(environ), start_new_session=True)
+            )
+        except OSError:
+            self._was_started = False
+            raise
+
+    def send_whole(self, stdin: bytes) -> None:
+        """Hand it all its input."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport else None
         if isinstance(pipe, asyncio.WriteTransport):
             pipe.write(stdin)
             pipe.write_eof()
 
+    async def send(self, pieces: AsyncIterator[bytes]) -> None:
+        """Hand it its input as that comes."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport else None
+        if isinstance(pipe, asyncio.WriteTransport):
+            await feed_pipe(pipe, self._writable, pieces)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._heard_at = asyncio.get_running_loop().time()
-        remaining = self._limits[fd] - len(self.output[fd])
-        self.output[fd] += data[:remaining]
+        taken = data[: self._room[fd]]
+        self._room[fd] -= len(taken)
+        if fd == 1 and self._on_output is not None:
+            self._on_output(taken, False)
+        else:
+            self.output[fd] += taken
         if not self.begun.is_set() and self._mark in self.output[2]:
             self.begun.set()
-        if len(data) > remaining:
+        if len(data) > len(taken):
             self.over_limit = True
             self.ended.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
+
+    def told(self, stderr: bytes) -> bytes:
+        """The command's stderr as its result has it: nothing where it is passed on, as it is now.
+
+        It is known only at the end: the client mixes its own words into it.
+        """
+        kept = stderr[: self._stderr_bytes]
+        if self._on_output is None:
+            return kept
+        self._on_output(kept, True)
+        return b""
 
     async def begins_within(self, seconds: float) -> bool:
         """Whether the command began, or the client ended, in time."""
@@ -94,6 +144,11 @@ class ClientProcess(asyncio.SubprocessProtocol):
         """Its exit status; None while it runs."""
         return self._transport.get_returncode() if self._transport else None
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether it was started and did not end by itself: it still runs, or was killed."""
+        return self._was_started and (self.status is None or self.status < 0)
+
     async def end(self) -> None:
         """Let it end what it began elsewhere; SIGKILL only when it does not."""
         if self._transport is None:
@@ -118,9 +173,9 @@ class Endings:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def later(self, process: ClientProcess) -> None:
-        """End it beside whatever comes next."""
-        task = asyncio.ensure_future(process.end())
+    def later(self, ending: Coroutine[None, None, None]) -> None:
+        """Let it end beside whatever comes next."""
+        task = asyncio.ensure_future(ending)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

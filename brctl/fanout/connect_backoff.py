@@ -8,6 +8,10 @@ SYN is repeated after one second, which the second wait leaves room for."""
 
 REMEMBER_S = 60.0
 
+SAME_S = 2.0
+"""Who was silent again is not asked a further time within this: a run that stops a job looks at its
+nodes three times within a second, and one of these waits tells as much as three."""
+
 CROWD = 32
 """So many nodes that let the whole deadline pass, and none that gave a word: it is the way to them
 (own). The others are asked all the same, in the shorter waits: 500 more cost seconds, not minutes.
@@ -61,6 +65,11 @@ class ConnectBackoff:
             return self._deadline_s
         return min(AGAIN_S[0] if self._in_a_row < 3 * CROWD else AGAIN_S[1], self._deadline_s)
 
+    def remember(self, name: str, since: float) -> None:
+        """Another process let the whole deadline pass, twice, and ended so."""
+        detail = f"within {self._deadline_s:g} s"
+        self._silent[name] = _SilentNode(since, len(AGAIN_S), float("-inf"), detail)
+
     def keep(self, name: str, waited_s: float, now: float) -> str:
         """Remember that it was silent for so long; the words for a person."""
         known, detail = self._silent.get(name), f"within {waited_s:g} s"
@@ -78,7 +87,10 @@ class ConnectBackoff:
     def meanwhile(self, name: str, asked_at: float) -> str:
         """The words of a wait that ended after somebody else asked, who need not wait again."""
         known = self._silent.get(name)
-        return known.detail if known and known.last >= asked_at else ""
+        if known is None:
+            return ""
+        same_s = SAME_S if known.attempts > len(AGAIN_S) else 0.0
+        return known.detail if known.last >= asked_at - same_s else ""
 
     def forget(self, name: str) -> None:
         """It took a connection, or refused one: something out there answers."""

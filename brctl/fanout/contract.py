@@ -33,10 +33,17 @@ class Streams:
         stdin: Opens its input from the beginning; each node reads at its own pace.
         on_output: Told each piece of output and whether it is stderr, and then the result has no
             output; without it output is kept for the result, as `run` does.
+        held: The command goes on for days and ends with its input, whose first piece is there at
+            once; its stderr is told at its end.
     """
 
     stdin: Callable[[], AsyncIterator[bytes]]
     on_output: Callable[[bytes, bool], None] | None = None
+    held: bool = False
+
+
+HELD_STDERR_BYTES = 64 << 10
+"""What a held command may say on stderr where that is kept until it ends."""
 
 
 @runtime_checkable
@@ -54,6 +61,15 @@ class Expecting(Protocol):
 
     def expect(self, count: int) -> None:
         """So many nodes will be asked next."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A transport that waits less long for a node that was silent a moment ago."""
+
+    def was_silent(self, node: str, since: float) -> None:
+        """Another process asked it twice and got no connection, at that time of the loop."""
         ...
 
 

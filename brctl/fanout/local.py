@@ -5,10 +5,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 
 from brctl.fanout.contract import Streams
-from brctl.fanout.streaming import beside
+from brctl.fanout.streaming import beside, feed_pipe
+from brctl.library.programs.child_start import start_child
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
@@ -92,8 +92,8 @@ class LocalTransport:
     ) -> tuple[int | None, Outcome, str]:
         loop = asyncio.get_running_loop()
         try:
-            transport, _ = await loop.subprocess_exec(
-                lambda: child, *command.argv, start_new_session=True
+            transport = await start_child(
+                loop.subprocess_exec(lambda: child, *command.argv, start_new_session=True)
             )
         except OSError as exc:
             # What a login shell answers for a command it cannot start.
@@ -106,7 +106,7 @@ class LocalTransport:
             if not isinstance(stdin, asyncio.WriteTransport):
                 return await ending
             if streams is not None:
-                return await beside(_send(stdin, child, streams.stdin()), ending)
+                return await beside(feed_pipe(stdin, child.writable, streams.stdin()), ending)
             stdin.write(command.stdin)
             stdin.close()
             return await ending
@@ -137,16 +137,6 @@ class LocalTransport:
                 async with asyncio.timeout(_REAP_S):
                     await child.exited.wait()
         transport.close()
-
-
-async def _send(stdin: asyncio.WriteTransport, child: _Child, pieces: AsyncIterator[bytes]) -> None:
-    """Give the command its input, no faster than it reads."""
-    async for piece in pieces:
-        stdin.write(piece)
-        await child.writable.wait()
-        if stdin.is_closing():
-            return
-    stdin.close()
 
 
 def _shell_status(returncode: int) -> int:

@@ -79,6 +79,18 @@ async def beside(feeding: Awaitable[None], ending: Awaitable[T]) -> T:
         await asyncio.gather(feeder, waiter, return_exceptions=True)
 
 
+async def feed_pipe(
+    stdin: asyncio.WriteTransport, writable: asyncio.Event, pieces: AsyncIterator[bytes]
+) -> None:
+    """Give a process its input, no faster than it reads."""
+    async for piece in pieces:
+        stdin.write(piece)
+        await writable.wait()
+        if stdin.is_closing():
+            return
+    stdin.close()
+
+
 async def read_whole(pieces: AsyncIterator[bytes]) -> bytes:
     """All of an input.
 

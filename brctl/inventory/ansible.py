@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts
 from brctl.library.strict_yaml import load_document
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 
@@ -42,12 +42,9 @@ def load_ansible(path: Path) -> InventorySource:
         ConfigError: The file cannot be read as any of the three forms; names file and line.
     """
     try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-        text = raw.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
+        text = read_whole(path, SIZE_LIMIT_BYTES).decode()
+    except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError.at(path, 1, "larger than 16 MiB")
     groups = _read(path, text)
     return _source(groups, path)
 

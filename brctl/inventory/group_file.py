@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError, did_you_mean
 
 SIZE_LIMIT_BYTES = 16 << 20
@@ -15,12 +15,7 @@ def load_group_file(path: Path, key: str, value: str) -> list[tuple[int, str, st
     Raises:
         ConfigError: The file cannot be read, is too large, or lacks a column.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError.at(path, 1, f"larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     try:
         rows = csv.DictReader(raw.decode("utf-8").splitlines(), strict=True)
         columns = rows.fieldnames or ()

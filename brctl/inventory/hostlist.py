@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts, refuse_duplicates
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 
@@ -16,12 +16,7 @@ def load_hostlist(path: Path) -> InventorySource:
     Raises:
         ConfigError: A line is not a node set, or names a node twice; names file and line.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError.at(path, 1, f"larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     return parse_hostlist(raw, str(path))
 
 

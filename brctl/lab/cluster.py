@@ -29,6 +29,7 @@ from brctl.lab.record import (
 )
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.lab.wrong_results import WrongResults
 from brctl.library.config import user_cache_dir
 from brctl.library.durable_files import private_dir
 from brctl.model.errors import UsageError, did_you_mean
@@ -100,13 +101,16 @@ class Lab:
             nodes = pool.map(lambda node: self._node_status(record, node), record.nodes)
         return LabStatus(self.paths.root, record.isolation, tuple(nodes))
 
-    def break_node(self, fault: str, node: str, *, gpu: int | None = None) -> InjectedFault:
+    def break_node(
+        self, fault: str, node: str, *, gpu: int | None = None, wrong: WrongResults | None = None
+    ) -> InjectedFault:
         """Put a fault in force, now.
 
         Args:
             fault: A name of `faults.FAULTS`.
             node: The node to break.
             gpu: GPU slot for GPU faults; None takes one that depends on the node's name.
+            wrong: How often and when results are wrong, for faults that make them so.
 
         Raises:
             UsageError: There is no such fault or node, or this isolation cannot do it.
@@ -114,7 +118,10 @@ class Lab:
         with locked(self.paths):
             record = self.record
             chosen = self._fault(record, fault)
-            site = self._site(record, node, gpu)
+            if wrong is not None and not chosen.is_wrong_result:
+                those = ", ".join(f.name for f in FAULTS.values() if f.is_wrong_result)
+                raise UsageError(f"{fault} is not had by probability or size; {those} are")
+            site = replace(self._site(record, node, gpu), wrong=wrong or WrongResults())
             now = (*(f for f in record.faults.get(node, ()) if f != fault), fault)
             write_record(self.paths, record.with_faults(node, now))
             try:

@@ -1,4 +1,4 @@
-"""Build the lab's two small C libraries with the system compiler, once per content."""
+"""Build the lab's three small C libraries with the system compiler, once per content."""
 
 import hashlib
 import os
@@ -15,6 +15,7 @@ COMPILE_DEADLINE_S = 60.0
 
 
 _NVML, _CLOCK = HERE / "nvml" / "fake_nvml.c", HERE / "fake_clock.c"
+_PYTHON = HERE / "python_entry.c"
 BUILDS_KEPT = 4
 """Of each library, newest first: labs of several versions of brctl may run beside each other."""
 
@@ -26,10 +27,12 @@ class Libraries:
     Attributes:
         nvml_dir: Directory for LD_LIBRARY_PATH; it holds `libnvidia-ml.so.1`.
         clock: Library for LD_PRELOAD that shifts a node's wall clock.
+        python: Library for LD_PRELOAD that lets torch compute wrongly on a node.
     """
 
     nvml_dir: Path
     clock: Path
+    python: Path
 
 
 def build_libraries(into: Path) -> Libraries:
@@ -39,12 +42,16 @@ def build_libraries(into: Path) -> Libraries:
         UnavailableError: There is no C compiler, it fails, or `into` cannot be written.
     """
     nvml = _build(_NVML, into, "libnvidia-ml.so.1", ("-ldl",))
-    return Libraries(nvml.parent, _build(_CLOCK, into, "libbrctl-clock.so", ("-ldl",)))
+    return Libraries(
+        nvml.parent,
+        _build(_CLOCK, into, "libbrctl-clock.so", ("-ldl",)),
+        _build(_PYTHON, into, "libbrctl-python.so", ("-ldl",)),
+    )
 
 
 def forget_libraries(into: Path) -> None:
     """Remove every build of them; a lab that still runs finds none for its next process."""
-    for source in (_NVML, _CLOCK):
+    for source in (_NVML, _CLOCK, _PYTHON):
         for build in into.glob(f"{source.stem}-*"):
             shutil.rmtree(build, ignore_errors=True)
 

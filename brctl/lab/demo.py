@@ -46,6 +46,8 @@ PHASE_TIMEOUT_S = 180.0
 
 _PHASES = {
     "start": f"starting the job and training {WARM_STEPS} steps",
+    "park": "testing the standbys and parking processes on every node",
+    "watch": "the watcher is on its own",
     "diagnose": "looking for the fault",
     "fix": "planning and running the fix",
     "resume": "waiting for a step beyond the old one",
@@ -57,7 +59,13 @@ T = TypeVar("T")
 
 
 async def run_demo(
-    spec: LabSpec, directory: Path, fault: str, seed: int, say: Say, tell: Say = lambda _: None
+    spec: LabSpec,
+    directory: Path,
+    fault: str,
+    seed: int,
+    say: Say,
+    tell: Say = lambda _: None,
+    played: "type[Demo] | None" = None,
 ) -> DemoResult:
     """Bring the lab up, do the main job, and take the lab down whatever happens.
 
@@ -75,7 +83,7 @@ async def run_demo(
         say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
         settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)
         async with open_controller(settings) as controller:
-            demo = _Demo(lab, controller, fault, random.Random(seed), say, tell)  # noqa: S311  # picks a node
+            demo = (played or Demo)(lab, controller, fault, random.Random(seed), say, tell)  # noqa: S311  # picks a node
             demo.result.seconds["up"] = monotonic() - started
             return await demo.play()
     finally:
@@ -88,7 +96,7 @@ def _terminate() -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-class _Demo:
+class Demo:
     """One play of the demo; each method is a phase."""
 
     def __init__(

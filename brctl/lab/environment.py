@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from brctl.lab import wrong_results
 from brctl.lab.compile import Libraries
 from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE, LabRecord
 from brctl.lab.spec import Isolation, LabPaths
@@ -30,7 +31,9 @@ def node_environment(
         "BRCTL_LAB_CLOCK": str(node.clock),
         "BRCTL_LAB_KERNEL_LOG": str(kernel_log(record, paths, name)),
         "LD_LIBRARY_PATH": str(libraries.nvml_dir),
-        "LD_PRELOAD": str(libraries.clock),
+        "BRCTL_LAB_WRONG_RESULTS": str(node.wrong_results),
+        "BRCTL_LAB_TORCH_ENTRY": wrong_results.__file__,
+        "LD_PRELOAD": f"{libraries.clock}:{libraries.python}",
         "PATH": f"{node.programs}:{os.environ.get('PATH', _PATH)}",
         "LANG": "C.UTF-8",
     }

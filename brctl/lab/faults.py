@@ -2,8 +2,9 @@
 
 A GPU fault changes what the fake NVML library answers and, where a driver would log it, the node's
 kernel log; if a real GPU of that kind would end the process using it, the node's rank dies with the
-text CUDA would give. Rank faults happen inside the training process. Node and network faults happen
-to the processes and interfaces themselves.
+text CUDA would give. A GPU that computes or sends wrongly does so in every torch process of the
+node, and nothing says so. Rank faults happen inside the training process; those of code and data on
+whichever node it runs. Node and network faults happen to the processes and interfaces themselves.
 """
 
 import os
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from brctl.lab.namespaces import run_ip, shape_link
 from brctl.lab.processes import send
 from brctl.lab.site import FaultSite, write_clock
+from brctl.lab.wrong_results import PRODUCTS, SENT
 from brctl.model.errors import UsageError
 
 Lever = Callable[[FaultSite], None]
@@ -22,6 +24,10 @@ SHARD = "shard-0007.tar"
 SLOW_RANK_S = 0.6
 BATCHES_BEHIND = 3
 CLOCK_SKEW_S = 30.0
+STEPS_AHEAD = 5
+"""What strikes all ranks in one step is told before any of them is there."""
+JUMP_FROM_STEP = 210
+"""Before it losses rise and fall by themselves, and no rule calls that a jump."""
 SLOW_LINK = "tbf rate 20mbit burst 64kb latency 400ms"
 _UNKNOWN = "pid='<unknown>', name=<unknown>"
 
@@ -37,6 +43,7 @@ class Fault:
         heal: Undo what giving the node a healthy state does not undo.
         subject: What broke, in the words measurements use; "" for the node itself.
         needs_netns: Whether it takes a node with namespaces of its own.
+        is_wrong_result: Whether it can be had with a probability, from a size or a temperature on.
     """
 
     name: str
@@ -46,6 +53,7 @@ class Fault:
     heal: Lever
     subject: Callable[[FaultSite], str]
     needs_netns: bool = False
+    is_wrong_result: bool = False
 
 
 def _nothing(site: FaultSite) -> None:
@@ -198,6 +206,33 @@ def _rank_nan(site: FaultSite) -> None:
     site.trouble_rank(nan=True)
 
 
+def _compute_wrongly(site: FaultSite) -> None:
+    site.falsify(PRODUCTS)
+
+
+def _send_wrongly(site: FaultSite) -> None:
+    site.falsify(SENT)
+
+
+def _nan_code(site: FaultSite) -> None:
+    step, _ = site.step_and_data()
+    site.trouble_job(nan_from=step + STEPS_AHEAD)
+
+
+def _bad_batch(site: FaultSite) -> None:
+    step, data = site.step_and_data()
+    site.trouble_job(bad_batch=[step + STEPS_AHEAD, data])
+
+
+def _loss_jump(site: FaultSite) -> None:
+    step, _ = site.step_and_data()
+    site.trouble_job(jump_at=max(step + STEPS_AHEAD, JUMP_FROM_STEP))
+
+
+def _heal_job(site: FaultSite) -> None:
+    site.untrouble_job()
+
+
 def _rank_crash(site: FaultSite) -> None:
     site.trouble_rank(crash=True)
 
@@ -269,6 +304,10 @@ _TABLE = (
           "thermal-power", _thermal, _nothing, _gpu),
     Fault("nvlink-down", "an NVLink of a GPU of {node} is down",
           "nvlink", _nvlink_down, _nothing, _link),
+    Fault("gpu-wrong", "a GPU of {node} computes matrix products with one wrong element",
+          "silent-corruption", _compute_wrongly, _nothing, _gpu, is_wrong_result=True),
+    Fault("gpu-wrong-comm", "a GPU of {node} sends tensors with one wrong element",
+          "silent-corruption", _send_wrongly, _nothing, _gpu, is_wrong_result=True),
     Fault("rank-hang", "a rank on {node} never enters its next all-reduce",
           "hang-mismatch", _rank_hang, _nothing, _node),
     Fault("rank-stop", "the ranks on {node} are stopped, as by a debugger or SIGSTOP",
@@ -279,6 +318,13 @@ _TABLE = (
           "straggler-slow", _rank_slow, _nothing, _node),
     Fault("rank-nan", "a rank on {node} computes a loss that is not a number",
           "numeric-nan", _rank_nan, _nothing, _node),
+    Fault("nan-code", "the training code makes NaN of every loss, on all nodes from one step on",
+          "numeric-nan", _nan_code, _heal_job, _node),
+    Fault("bad-batch", "all labels of one batch are masked: the loss of its rank is NaN in that"
+          " step, on {node} and wherever else it is read", "numeric-nan", _bad_batch, _heal_job,
+          _node),
+    Fault("loss-jump", "the learning rate is a thousand times too large in one step, on all nodes",
+          "numeric-nan", _loss_jump, _heal_job, _node),
     Fault("rank-crash", "the training code on {node} raised an exception of its own",
           "user-code", _rank_crash, _nothing, _node),
     Fault("loader-killed", "a data-loader worker on {node} was killed with SIGKILL",

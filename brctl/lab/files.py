@@ -1,6 +1,7 @@
 """Write a lab's files: keys, configuration, inventory, job and the state of each node."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,11 +13,17 @@ from brctl.lab.nvml.state import gpu_pci, healthy, write_state
 from brctl.lab.record import LabNode, LabRecord
 from brctl.lab.site import write_clock, write_faults
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.lab.wrong_results import WrongResults, write_wrong_results
 from brctl.model import API_VERSION
 
 JOB_NAME = "lab-train"
 DUMP_SHARE = 0.6
 """Dumps of the flight recorder are written at this share of `stall_after`, so `dx` finds them."""
+LOADER_SHARE = 0.4
+"""A loader's worker is silent at this share of `stall_after`, so it is replaced before a stall."""
+
+REPLAY_STEPS = 20
+"""More than lie between two checkpoints, so that a step that went wrong is among them."""
 
 FAKE_NVIDIA_SMI = "brctl.lab.nvml.fake_nvidia_smi"
 
@@ -74,6 +81,7 @@ def reset_node(record: LabRecord, paths: LabPaths, name: str) -> None:
     write_state(node_paths.nvml, healthy(name, record.spec.gpus))
     write_faults(node_paths.faults, {})
     write_clock(node_paths.clock, 0.0)
+    write_wrong_results(node_paths.wrong_results, WrongResults())
     # Written in place, never replaced: in a netns lab the file is bound over /dev/kmsg.
     node_paths.kernel_log.write_text(boot_messages(record.spec.gpus))
 
@@ -140,7 +148,7 @@ def _job(record: LabRecord, paths: LabPaths, master_port: int) -> dict[str, obje
         "parallel": {"order": list(parallel), **parallel},
         "launch": [spec.python, "-m", "brctl.training", *_trainer_flags(spec)],
         "workdir": str(paths.work),
-        "environment": _job_environment(record, work["logs"]),
+        "environment": _job_environment(record, work),
         "warm": ["brctl.training.trainer"],
         "checkpoint": _checkpoint(spec, paths),
         "logs": str(work["logs"]),
@@ -159,6 +167,7 @@ def _trainer_flags(spec: LabSpec) -> list[str]:
     sizes = ",".join(f"{axis}={size}" for axis, size in spec.parallel().items())
     return [
         *([f"--axes={sizes}"] if spec.every_step else []),
+        *_loader_flags(spec),
         f"--steps={spec.steps}",
         f"--pace={max(LEAST_STEP_S, STEP_S_PER_RANK * spec.world_size):g}",
         f"--checkpoint-every={spec.checkpoint_every}",
@@ -167,13 +176,32 @@ def _trainer_flags(spec: LabSpec) -> list[str]:
     ]
 
 
-def _job_environment(record: LabRecord, logs: Path) -> dict[str, str]:
+def _loader_flags(spec: LabSpec) -> list[str]:
+    if not spec.on_loader:
+        return []
+    silent_after_s = LOADER_SHARE * spec.stall_after_s
+    return [f"--on-loader={spec.on_loader}", f"--loader-silent-after={silent_after_s:g}"]
+
+
+def _replay_command(spec: LabSpec, checkpoints: Path) -> str:
+    """From the newest checkpoint; one of a job cut by tensors and stages fits no other cut."""
+    words = [
+        spec.python, "-m", "brctl.training", f"--replay={REPLAY_STEPS}",
+        f"--data-ranks={spec.world_size}",
+        f"--collective-timeout={spec.collective_timeout_s:g}",
+        *([] if spec.every_step else [f"--checkpoints={checkpoints}"]),
+    ]  # fmt: skip
+    return shlex.join(words)
+
+
+def _job_environment(record: LabRecord, work: Mapping[str, Path]) -> dict[str, str]:
     interface = "eth0" if record.isolation is Isolation.NETNS else "lo"
     return {
         "GLOO_SOCKET_IFNAME": interface,
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
-        "TORCH_FR_DUMP_TEMP_FILE": str(logs / "flight-"),
+        "TORCH_FR_DUMP_TEMP_FILE": str(work["logs"] / "flight-"),
+        "BRCTL_REPLAY_COMMAND": _replay_command(record.spec, work["checkpoints"]),
         "PYTHONPATH": os.pathsep.join(_import_path()),
     }
 

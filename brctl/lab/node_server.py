@@ -24,6 +24,7 @@ from brctl.lab.processes import record_process
 from brctl.lab.record import LabNode, read_record
 from brctl.lab.spec import LabPaths
 from brctl.library.config import user_cache_dir
+from brctl.library.programs.child_start import start_process
 
 READY_DEADLINE_S = 20.0
 CHUNK_BYTES = 1 << 16
@@ -76,14 +77,16 @@ class NodeServer:
     async def _run(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         command = process.command
         shell = ["/bin/sh", "-c", command] if command else ["/bin/sh", "-l"]
-        child = await asyncio.create_subprocess_exec(
-            *shell,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            cwd=self._home,
-            env=self._environment,
+        child = await start_process(
+            asyncio.create_subprocess_exec(
+                *shell,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                cwd=self._home,
+                env=self._environment,
+            )
         )
         feeding = asyncio.ensure_future(_feed(process, child))
         hanging_up = asyncio.ensure_future(_hang_up(process, child))

@@ -7,20 +7,24 @@ import signal
 import struct
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from brctl.lab import kernel_log, loopback, namespaces
 from brctl.lab.nvml.state import change_state, gpu_pci, gpu_uuid
-from brctl.lab.processes import command_line, is_stopped, parent, send
+from brctl.lab.processes import command_line, is_stopped, parent, send, start_ticks
 from brctl.lab.record import LabRecord
 from brctl.lab.spec import Isolation, LabPaths, NodePaths
+from brctl.lab.wrong_results import WrongResults, read_wrong_results, write_wrong_results
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 
 SETTLE_DEADLINE_S = 5.0
 TRAINER = "brctl.training"
 """The module that every rank of the lab's job and its data loader run."""
+
+SLOT_HELPER = f"{TRAINER}.checkpoints"
+"""A child of a rank that makes no batches."""
 
 
 def write_faults(path: Path, faults: Mapping[str, object]) -> None:
@@ -47,12 +51,14 @@ class FaultSite:
 
     Attributes:
         chosen_gpu: GPU slot for GPU faults; None takes one that depends on the node's name.
+        wrong: How often and when a GPU that computes or sends wrongly does so.
     """
 
     record: LabRecord
     paths: LabPaths
     name: str
     chosen_gpu: int | None = None
+    wrong: WrongResults = field(default_factory=WrongResults)
 
     @property
     def files(self) -> NodePaths:
@@ -114,21 +120,57 @@ class FaultSite:
         before = json.loads(self.files.faults.read_text())
         write_faults(self.files.faults, {**before, "local_rank": local_rank, **faults})
 
+    def falsify(self, kind: int) -> None:
+        """Let every torch process of the node compute or send wrong numbers from now on."""
+        path = self.files.wrong_results
+        kinds = read_wrong_results(path).kinds | kind
+        write_wrong_results(path, replace(self.wrong, kinds=kinds, gpu=self.gpu))
+
+    def trouble_job(self, **faults: object) -> None:
+        """Let all ranks show something, whichever node they run on now or after a swap."""
+        for path in self._all_faults():
+            before = json.loads(path.read_text())
+            write_faults(path, {**before, "job": {**before.get("job", {}), **faults}})
+
+    def untrouble_job(self) -> None:
+        for path in self._all_faults():
+            before = json.loads(path.read_text())
+            write_faults(path, {key: value for key, value in before.items() if key != "job"})
+
+    def _all_faults(self) -> tuple[Path, ...]:
+        return tuple(self.paths.node(node.name).faults for node in self.record.nodes)
+
+    def step_and_data(self) -> tuple[int, int]:
+        """The newest step of the job, and whose data the first rank on the node reads.
+
+        Raises:
+            UsageError: No rank runs there.
+        """
+        folder = self.paths.work / "progress"
+        rows = [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*.json"))]
+        here = [row["rank"] for row in rows if row["node"] == self.name]
+        if not here:
+            raise UsageError(f"no rank runs on {self.name}", hint="start the job first")
+        sizes = self.record.spec.parallel()
+        sharing = sizes["tp"] * sizes["pp"] if self.record.spec.every_step else 1
+        return max(row["step"] for row in rows), here[0] // sharing
+
     def trainers(self) -> tuple[int, ...]:
         """The node's rank processes, each followed by its data loader."""
         return tuple(pid for pid in self.processes() if _is_trainer(pid))
 
     def loader(self) -> int:
-        """The data-loader process of one rank: the one trainer whose parent is a trainer.
+        """The data-loader process of one rank: the oldest trainer whose parent is a trainer.
 
         Raises:
             UsageError: No rank with a loader runs on the node.
         """
         found = self.trainers()
-        loaders = [pid for pid in found if parent(pid) in found]
+        children = [pid for pid in found if parent(pid) in found]
+        loaders = [pid for pid in children if SLOT_HELPER.encode() not in command_line(pid)]
         if not loaders:
             raise UsageError(f"no data loader runs on {self.name}", hint="start the job first")
-        return loaders[0]
+        return min(loaders, key=lambda pid: start_ticks(pid) or 0)
 
     def power_off(self) -> None:
         if self.has_namespaces:

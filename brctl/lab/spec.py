@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from brctl.model.errors import UsageError, did_you_mean
+from brctl.training.supervised_loader import POLICIES
 
 MAX_NODES = 64
 
@@ -40,6 +41,8 @@ class LabSpec:
         gpus: Fake GPUs a node has.
         ranks_per_node: Ranks of the training job on each node.
         every_step: The job is tensor, pipeline and data parallel, and keeps every step in memory.
+        data_parallel: The job names no tensor or pipeline groups: each node is a replica.
+        on_loader: What supervised loaders do when a worker dies; "" takes PyTorch's own.
         steps: Steps the training job runs before it is done.
         checkpoint_every: A checkpoint after every so many steps.
         collective_timeout_s: After this long in one all-reduce a rank gives up with gloo's error.
@@ -54,6 +57,8 @@ class LabSpec:
     isolation: Isolation = Isolation.AUTO
     ranks_per_node: int = 1
     every_step: bool = False
+    data_parallel: bool = False
+    on_loader: str = ""
     steps: int = 100_000
     checkpoint_every: int = 10
     collective_timeout_s: float = 30.0
@@ -70,6 +75,11 @@ class LabSpec:
         for name, value, least, most in limits:
             if not least <= value <= most:
                 raise UsageError(f"a lab has {least} to {most} {name}, not {value}")
+        if self.every_step and self.data_parallel:
+            raise UsageError("a job that cuts its tensors (--every-step) has not only replicas")
+        if self.on_loader not in ("", *POLICIES):
+            near = did_you_mean(self.on_loader, POLICIES)
+            raise UsageError(f"no policy {self.on_loader!r} for loaders; {near}")
 
     @property
     def world_size(self) -> int:
@@ -81,6 +91,8 @@ class LabSpec:
 
     def parallel(self) -> dict[str, int]:
         """Declared parallel sizes, fastest varying first, whose product is the world size."""
+        if self.data_parallel:
+            return {"tp": 1, "pp": 1, "dp": self.world_size}
         tp = 2 if self.world_size % 2 == 0 else 1
         pp = 2 if self.world_size % (tp * 2) == 0 and self.world_size > tp else 1
         return {"tp": tp, "pp": pp, "dp": self.world_size // (tp * pp)}
@@ -111,6 +123,11 @@ class NodePaths:
     def clock(self) -> Path:
         """Offset of its wall clock, one int64 of nanoseconds."""
         return self.root / "clock"
+
+    @property
+    def wrong_results(self) -> Path:
+        """What its GPUs compute or send wrongly; see wrong_results.py."""
+        return self.root / "wrong-results"
 
     @property
     def pci(self) -> Path:

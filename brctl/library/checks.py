@@ -12,7 +12,7 @@ from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import joined_program, shipped_dir
 from brctl.library.strict_yaml import load_document
-from brctl.library.trusted_files import read_beginning, refuse_untrusted
+from brctl.library.trusted_files import read_whole, refuse_untrusted
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
@@ -173,12 +173,7 @@ def _read_probe(folder: Path, *, shipped: bool) -> str:
     path = folder / "probe.py"
     if not shipped:
         refuse_untrusted(path)
-    try:
-        raw = read_beginning(path, PROBE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    if len(raw) > PROBE_LIMIT_BYTES:
-        raise ConfigError(f"{path}: larger than {PROBE_LIMIT_BYTES >> 10} KiB")
+    raw = read_whole(path, PROBE_LIMIT_BYTES)
     try:
         source = raw.decode("utf-8")
         if not shipped:

@@ -12,7 +12,7 @@ from pathlib import Path
 from brctl.library.schema import Section
 from brctl.library.shipped import node_program
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
@@ -161,12 +161,9 @@ def import_nhc(path: Path, into: Path) -> tuple[Path, ...]:
             nothing was written.
     """
     try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-        text = raw.decode()
-    except (OSError, UnicodeDecodeError) as exc:
+        text = read_whole(path, SIZE_LIMIT_BYTES).decode()
+    except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError.at(path, 1, f"larger than {SIZE_LIMIT_BYTES >> 20} MiB")
     lines = parse_nhc(text, str(path))
     folders = {line: into / "nhc" / f"line{line.number:03d}_{line.check}" for line in lines}
     for folder in folders.values():

@@ -217,6 +217,7 @@ _STEP: Schema = {
     "when": _EXPRESSION,
     "skip_if": _EXPRESSION,
     "after": {"enum": list(AFTER)},
+    "joined_before": {"type": "string", "description": "id of a later step, or `end`"},
     "safety": _words(Safety),
     "undo": {"anyOf": [{"const": "auto"}, _HOOK]},
     "verify": _HOOK,

@@ -14,7 +14,7 @@ from brctl.library.guards import guards_in, read_policy
 from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
-from brctl.library.trusted_files import NOT_REGULAR, read_beginning, refuse_untrusted
+from brctl.library.trusted_files import NOT_REGULAR, read_beginning, read_whole, refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.runs.playbook import (
@@ -45,14 +45,14 @@ T = TypeVar("T")
 TOP_KEYS = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_each", "steps",
             "on_failure", "always")  # fmt: skip
 STEP_KEYS = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after",
-             "safety", "undo", "verify", "timeout", "retry", "on_failure", "expect",
-             "idempotency_key")  # fmt: skip
+             "joined_before", "safety", "undo", "verify", "timeout", "retry", "on_failure",
+             "expect", "idempotency_key")  # fmt: skip
 ID_PATTERN = "[a-z][a-z0-9_-]{0,31}"
 _ID = re.compile(ID_PATTERN)
 VARIABLE_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 _VARIABLE = re.compile(VARIABLE_PATTERN)
 _PERCENT = re.compile(r"(\d{1,3}) ?%")
-INPUT_SOURCES = ("verdict.suspects", "verdict.job", "nodes.job")
+INPUT_SOURCES = ("verdict.suspects", "verdict.job", "verdict.title", "nodes.job")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
 AFTER = ("success", "failure", "always")
 
@@ -63,10 +63,7 @@ def load_playbook(path: Path) -> Playbook:
     Raises:
         ConfigError: One line per mistake, `file:line: problem`.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     return read_playbook(raw, str(path))
 
 
@@ -292,6 +289,7 @@ class _Reader:
             when=section.value("when", str, ""),
             skip_if=section.value("skip_if", str, ""),
             after=section.choice("after", AFTER, "success"),
+            joined_before=section.value("joined_before", str, ""),
             safety=safety,
             undo=self._undo(section),
             verify=self._hook(section.section("verify")) if "verify" in section.data else None,

@@ -1,6 +1,7 @@
 """Where the checks, playbooks and completions that come with brctl are."""
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -33,12 +34,16 @@ def node_program(path: str) -> str:
     return (shipped_dir("checks") / path).read_text(encoding="utf-8")
 
 
-# Gives each part the name it is imported by; a probe's process ends with the probe.
+# Gives each part the name it is imported by; a probe's process ends with the probe. One that the
+# process before the fork has loaded is not read again.
 _LOADER = """\
 import sys, types
 def _load(parts):
     for name, text in parts:
+        if getattr(sys.modules.get(name), "source", None) == text:
+            continue
         module = sys.modules[name] = types.ModuleType(name)
+        module.source = text
         exec(compile(text, name, "exec"), module.__dict__)
         package, _, leaf = name.rpartition(".")
         setattr(sys.modules.setdefault(package, types.ModuleType(package)), leaf, module)
@@ -54,9 +59,19 @@ def joined_program(text: str) -> str:
     Raises:
         OSError: The installation lacks a part.
     """
+    return loading_of([text]) + text
+
+
+def loading_of(texts: Iterable[str]) -> str:
+    """A program that loads what these programs import from below `checks`; "" for nothing.
+
+    Raises:
+        OSError: The installation lacks a part.
+    """
     parts: dict[str, str] = {}
-    _collect(text, parts)
-    return f"{_LOADER}_load({list(parts.items())!r})\n{text}" if parts else text
+    for text in texts:
+        _collect(text, parts)
+    return f"{_LOADER}_load({list(parts.items())!r})\n" if parts else ""
 
 
 def _collect(text: str, parts: dict[str, str]) -> None:

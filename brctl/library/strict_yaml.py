@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError
 
 SIZE_LIMIT_BYTES = 1 << 20
@@ -96,10 +96,7 @@ def load_document(path: Path, *, shipped: bool = False) -> Document:
     Raises:
         ConfigError: The file is missing, unreadable, too large, not UTF-8, or not plain YAML.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     return parse_document(raw, str(path), _FastLoader if shipped else _CoreLoader)
 
 

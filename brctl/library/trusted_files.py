@@ -31,6 +31,25 @@ def read_beginning(path: Path, count: int) -> bytes:
         return stream.read(count)
 
 
+def read_whole(path: Path, limit_bytes: int) -> bytes:
+    """A file that people or other programs wrote, all of it.
+
+    Raises:
+        ConfigError: It cannot be read, is no regular file, or is larger than the limit.
+    """
+    try:
+        raw = read_beginning(path, limit_bytes + 1)
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(raw) > limit_bytes:
+        raise ConfigError.at(path, 1, f"larger than {_rounded(limit_bytes)}")
+    return raw
+
+
+def _rounded(size_bytes: int) -> str:
+    return f"{size_bytes >> 20} MiB" if size_bytes >> 20 else f"{size_bytes >> 10} KiB"
+
+
 def refuse_untrusted(path: Path) -> None:
     """Refuse a file that somebody else than root or this user may have written.
 

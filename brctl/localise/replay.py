@@ -34,6 +34,11 @@ class DualPhase:
     def n(self) -> int:
         return self.count // self.m
 
+    @property
+    def cardinality(self) -> int:
+        """Most machines that a failing group of each phase can have in common."""
+        return -(-self.m // self.n)
+
     def horizontal(self) -> tuple[Group, ...]:
         """Phase 1: consecutive machines."""
         return tuple(tuple(range(a * self.m, (a + 1) * self.m)) for a in range(self.n))
@@ -41,6 +46,12 @@ class DualPhase:
     def vertical(self) -> tuple[Group, ...]:
         """Phase 2: machines n apart."""
         return tuple(tuple(range(b, self.count, self.n)) for b in range(self.n))
+
+    def parted(self, suspects: Collection[int]) -> tuple[Group, ...]:
+        """One more round: as many groups of as many, with the suspects spread over all of them."""
+        others = (x for x in range(self.count) if x not in suspects)
+        dealt = (*suspects, *others)
+        return tuple(tuple(dealt[group :: self.n]) for group in range(self.n))
 
     def suspects(self, rows: Collection[int], columns: Collection[int]) -> tuple[int, ...]:
         """Machines in a failing group of both phases."""
@@ -71,12 +82,7 @@ def dual_phase(count: int, span: int, k: int | None = None) -> DualPhase:
     Raises:
         UsageError: The fleet cannot be cut this way.
     """
-    if count % span:
-        raise UsageError(f"{count} nodes are not whole replicas of {span} nodes")
-    valid = [
-        c for c in range(1, count // span + 1)
-        if (count // span) % c == 0 and c * span >= 2 and c * span <= count // (c * span)
-    ]  # fmt: skip
+    valid = [p.k for p in _every_cut(count, span) if p.cardinality == 1]
     if k is None:
         if not valid:
             raise UsageError(f"no k with m = k*{span} <= n = {count}/m: too few replicas")
@@ -84,3 +90,26 @@ def dual_phase(count: int, span: int, k: int | None = None) -> DualPhase:
     if k < 1 or (count // span) % k or k * span < 2:
         raise UsageError(f"k = {k} does not divide {count // span} replicas into groups")
     return DualPhase(count, span, k)
+
+
+def sharpest_phases(count: int, span: int) -> DualPhase:
+    """The paper's plan, or where no cut gives one machine the one that leaves the fewest.
+
+    Raises:
+        UsageError: The fleet cannot be cut into two groups or more.
+    """
+    cuts = [p for p in _every_cut(count, span) if p.n > 1]
+    if not cuts:
+        raise UsageError(f"{count} nodes are one group of replicas of {span}: nothing to compare")
+    return min(cuts, key=lambda p: (p.cardinality, -p.k))
+
+
+def _every_cut(count: int, span: int) -> list[DualPhase]:
+    if count % span:
+        raise UsageError(f"{count} nodes are not whole replicas of {span} nodes")
+    replicas = count // span
+    return [
+        DualPhase(count, span, k)
+        for k in range(1, replicas + 1)
+        if replicas % k == 0 and k * span >= 2
+    ]

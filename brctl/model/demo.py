@@ -8,6 +8,14 @@ from brctl.model.verdict import Verdict
 _BLAMES_NO_NODE = (FaultClass.USER_CODE, FaultClass.DATA_LOADER)
 
 
+@dataclass(frozen=True, slots=True)
+class DemoMoment:
+    """When something came, in seconds after the fault."""
+
+    what: str
+    seconds: float
+
+
 @dataclass(slots=True)
 class DemoResult:
     """What happened, in order; None where it did not come to that.
@@ -20,6 +28,7 @@ class DemoResult:
         old_step: Newest step any rank had reported when the verdict was made.
         losses: Losses of rank 0 on the first step that was trained twice: before, after.
         seconds: Wall seconds of each phase.
+        moments: From the fault to the first new step, where a watcher did it all; else none.
     """
 
     fault: str
@@ -37,6 +46,7 @@ class DemoResult:
     replayed_step: int | None = None
     losses: tuple[float, float] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    moments: tuple[DemoMoment, ...] = ()
 
     @property
     def named_right(self) -> bool:

@@ -22,6 +22,12 @@ GONE_FIRST = "job.rank.gone-first"
 LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
 """Far above what the same job had before, or 0 where it had one."""
 
+NUMBERS_BAD, NUMBERS_DIFFER = "job.numbers.bad", "job.numbers.differ"
+"""Losses that are no numbers, or numbers that should agree and do not; nobody can be named."""
+
+RANK_LOSS, RANK_GRADIENT = "job.rank.loss", "job.rank.gradient"
+"""The loss or the gradient of one rank, its own before any exchange, is no number."""
+
 RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-recorder"
 NCCL_RAS, WORKER_SERVER = "nccl-ras", "worker-server"
 """Sources that show what a job's ranks do."""
@@ -43,6 +49,9 @@ FLEET = "fleet"
 
 CLOCK_SKEW = "host.clock.skew_s"
 """A node's clock is not as the controller's."""
+
+SEARCHED_BEFORE = "run.searched-before"
+"""What an earlier run found of a machine that computes wrongly: it convicts nobody."""
 
 WAY_TO_NODES = "controller.way"
 """Most nodes were not reached, so that it is about the way from the controller to them."""

@@ -47,14 +47,15 @@ class Origin(StrEnum):
 class Branch(StrEnum):
     """Which way through the decision tree a class takes (brctl/playbook/tree.py).
 
-    Machine, network, user, unclear and group are the paper's; the others end with a person, whom
-    neither another node nor another start can spare the work.
+    Machine, network, user, numbers, unclear and group are the paper's; the others end with a
+    person, whom neither another node nor another start can spare the work.
     """
 
     MACHINE = "machine"
     NETWORK = "network"
     USER = "user"
     TOLD = "told to stop"
+    NUMBERS = "numbers"
     UNCLEAR = "unclear"
     GROUP = "group"
     SPACE = "space"

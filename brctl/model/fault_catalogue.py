@@ -11,7 +11,15 @@ GPU classes. A class that explains another is never its rival: it produces the o
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brctl.model.evidence_kinds import CLOCK_SKEW
+from brctl.model.evidence_kinds import (
+    CLOCK_SKEW,
+    GRADIENT_NORM_JUMPED,
+    LOSS_JUMPED,
+    NUMBERS_BAD,
+    NUMBERS_DIFFER,
+    RANK_GRADIENT,
+    RANK_LOSS,
+)
 from brctl.model.fault import Branch, FaultClass, Origin
 
 F = FaultClass
@@ -125,7 +133,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Origin.INFRA,
         Branch.MACHINE,
         prior=-2.0,
-        explains=_STOPPED_RANK | {F.NUMERIC_NAN},
+        explains=_STOPPED_RANK | {F.NUMERIC_NAN, F.USER_CODE},
         everywhere=_PEERS_SEE,
         slows=True,
     ),
@@ -244,10 +252,18 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         "the loss became NaN on one rank first",
         "Data, code or a GPU that computes wrongly; only checks of every node tell them apart.",
         Origin.UNKNOWN,
-        Branch.UNCLEAR,
+        Branch.NUMBERS,
         explains=_ENDED_JOB | {F.USER_CODE},
         everywhere=_PEERS_SEE,
-        cost_if_wrong="the time of the stop-time checks",
+        cost_if_wrong="the time of a restart and of the search",
+        titles={
+            RANK_LOSS: "the loss of one rank became NaN first: its batch or its machine",
+            RANK_GRADIENT: "the gradient of one rank became NaN first: its batch or its machine",
+            NUMBERS_BAD: "the loss became NaN on several ranks at once",
+            NUMBERS_DIFFER: "numbers that must agree between ranks do not",
+            LOSS_JUMPED: "the loss jumped on all ranks at once: code or data, or a machine",
+            GRADIENT_NORM_JUMPED: "the gradient norm jumped: code or data, or a machine",
+        },
     ),
     F.GPU_OOM: FaultRow(
         "a GPU ran out of memory",
@@ -336,3 +352,9 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         worth_stopping=False,
     ),
 }
+
+WRONG_RESULTS = CATALOGUE[F.SILENT_CORRUPTION].title
+"""What stands in the reason of a cordon for them: the guard `corruption` looks for it there."""
+
+REPLAYS_FAIL = "its groups fail in both rounds of a replay"
+"""The reason of a cordon where a replay came to no result that could be called wrong."""

@@ -24,6 +24,7 @@ class FaultKind(StrEnum):
     PAIR = "pair"
     SCALE = "scale"
     SLOW = "slow"
+    JOB = "job"
     NONE = "none"
     UNDECIDABLE = "undecidable"
 
@@ -52,6 +53,12 @@ class GroupResult:
         busbw_gb_per_s: Bus bandwidth of the repetitions that ran; None when not measured.
         silent: The group did not answer in time; its repetitions count as failed.
         path: The slowest path between two nodes; only a pingpong measures it.
+        nonfinite: Of the failed, those that came to their end with numbers that are none, or with a
+            loss that jumped.
+        differs: Of the failed, those whose result has other bits than that of most groups.
+        apart: Not measured because results differ between groups, and which is right is not known.
+        digests: What each repetition of a replay computed; "" for one that told none.
+        kind: What its nodes are, where replays say it: digests are compared within one kind.
     """
 
     reps: int
@@ -59,6 +66,11 @@ class GroupResult:
     busbw_gb_per_s: float | None = None
     silent: bool = False
     path: Path | None = None
+    nonfinite: int = 0
+    differs: int = 0
+    apart: bool = False
+    digests: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +157,9 @@ class Bisection:
     ended: str
     unexplained: bool
     notes: tuple[str, ...] = ()
+
+    def computed_wrongly(self, finding: Finding) -> bool:
+        """Every failure behind it is a wrong result, not an end without one."""
+        reports = {report.number: report for report in self.rounds}
+        results = [reports[number].results[place] for number, place in finding.tests]
+        return bool(results) and all(r.failed == r.nonfinite + r.differs for r in results)

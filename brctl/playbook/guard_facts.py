@@ -25,6 +25,7 @@ class Fact(StrEnum):
     """What has to be looked up before a guard can answer; the value is its name for people."""
 
     CORDONS = "who cordoned what"
+    BURNINS = "which nodes computed wrongly in a burn-in"
     TAKEN = "which nodes were taken"
     HEALTH = "which nodes are well"
     SILENCE = "which nodes answer"
@@ -54,7 +55,8 @@ class GuardFacts:
         silent: Nodes of the fleet that nobody could measure.
         standbys: Standbys that are free to take.
         spares: Idle ordinary nodes that make up for standbys that are missing.
-        cordon_owners: Who cordoned each cordoned node.
+        cordon_owners: Who cordoned each cordoned node; `cordon_reasons` what they wrote on it.
+        computed_wrongly: Cordoned nodes of which a burn-in since then says so.
         busy: Node to the job it carries.
         held: Wanted lock keys that another run holds, with the holder.
         racks: Node to rack, for the nodes whose rack is known; `leaves` likewise.
@@ -82,6 +84,8 @@ class GuardFacts:
     warmed_at: Mapping[str, datetime] = field(default_factory=dict)
     job_nodes: tuple[str, ...] = ()
     cordon_owners: Mapping[str, str] = field(default_factory=dict)
+    cordon_reasons: Mapping[str, str] = field(default_factory=dict)
+    computed_wrongly: frozenset[str] = frozenset()
     busy: Mapping[str, str] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     verdict: str = ""

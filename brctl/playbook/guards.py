@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from math import floor
 
+from brctl.model.fault_catalogue import WRONG_RESULTS
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
@@ -355,6 +356,29 @@ def _is_owner(owner: str, allowed: str) -> bool:
     return allowed in (ANYONE, owner) or owner.startswith(f"{allowed}:")
 
 
+def _corruption(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
+    """A part that is wrong now and then passes a burn-in: only a repair brings its node back."""
+    repaired = names(parameters, "repaired")
+    wrong = [
+        node
+        for node in names(parameters, "nodes") or facts.named
+        if node not in repaired and _computed_wrongly(node, facts)
+    ]
+    if not wrong:
+        return GuardDecision(True, "no node is out for wrong results that nobody repaired")
+    sentence = f"out for wrong results, and nobody says that it was repaired: {fold(wrong)}"
+    if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
+        return GuardDecision(True, f"passed over, {sentence}", skips=tuple(wrong))
+    way_out = f"replace the part, then name the node: `--set repaired={fold(wrong)}`"
+    return GuardDecision(False, sentence, way_out)
+
+
+def _computed_wrongly(node: str, facts: GuardFacts) -> bool:
+    """A cordon keeps its first reason, so what was found on the node later is asked as well."""
+    reason = facts.cordon_reasons.get(node, "")
+    return WRONG_RESULTS in reason or node in facts.computed_wrongly
+
+
 def _idle(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     nodes = names(parameters, "nodes") or facts.named
     busy = {node: facts.busy[node] for node in nodes if node in facts.busy}
@@ -403,6 +427,8 @@ GUARDS: Mapping[str, GuardKind] = {
     "carries": _kind(_carries, {Fact.JOBS}, nodes=ValueType.NAMES),
     "owner": _kind(_owner, {Fact.CORDONS}, nodes=ValueType.NAMES, cordoned_by=ValueType.NAMES,
                    action=("refuse", "skip_node"), uncordoned=("allow", "skip_node")),
+    "corruption": _kind(_corruption, {Fact.CORDONS, Fact.BURNINS}, nodes=ValueType.NAMES,
+                        repaired=ValueType.NAMES, action=("refuse", "skip_node")),
     "lock": _kind(_lock, {Fact.LOCKS}, keys=ValueType.NAMES),
     "max_unknown": _kind(_max_unknown, {Fact.SILENCE}, percent=ValueType.NUMBER),
 }  # fmt: skip

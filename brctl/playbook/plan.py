@@ -62,6 +62,12 @@ def verdict_scope(verdict: Verdict | None) -> dict[str, Json]:
     }
 
 
+def suspects_in(verdict: Arguments) -> tuple[str, ...]:
+    """The nodes that such a scope names."""
+    found = verdict.get("suspects")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
 def job_scope(
     job: Job | None, named: Collection[str] = (), wanted_order: str = ""
 ) -> dict[str, Json]:

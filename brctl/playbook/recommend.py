@@ -9,6 +9,7 @@ from brctl.model.fault import Action, Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
 from brctl.model.verdict import Verdict, confidence_word
+from brctl.playbook.past_searches import with_searches
 from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_move
 
 _OF_MACHINE = (Branch.MACHINE, Branch.NETWORK)
@@ -34,13 +35,16 @@ def case_of(verdict: Verdict) -> Case:
 
 
 def _on_suspects(verdict: Verdict) -> Iterator[Evidence]:
-    """What speaks of the suspects, but for kernels that wait for something outside of them."""
+    """What speaks of the suspects, but for kernels that wait for something outside of them.
+
+    While a job makes steps its ranks write files, and are blocked for a moment when one looks.
+    """
     held = {item.subject for item in verdict.evidence if item.kind == HELD_BACK}
     return (
         item
         for item in verdict.evidence
         if item.subject.node in verdict.nodes
-        and not (item.kind == PROCESS_STATE and item.subject in held)
+        and not (item.kind == PROCESS_STATE and (verdict.stalled is False or item.subject in held))
     )
 
 
@@ -55,6 +59,9 @@ def _is_of_machine(item: Evidence) -> bool:
 
 def recommend(verdict: Verdict, incident: IncidentHistory = NO_HISTORY) -> Verdict:
     """The verdict with the move that comes next."""
+    of_numbers = CATALOGUE[verdict.fault].branch is Branch.NUMBERS
+    if of_numbers or verdict.fault is FaultClass.SILENT_CORRUPTION:
+        verdict = replace(verdict, evidence=with_searches(verdict, incident.searched))
     move = next_move(case_of(verdict), incident)
     if move.do is Action.WATCH and any(e.kind == REPLAY_DIFFERS for e in verdict.evidence):
         move = replace(move, say=_GO_BACK)

@@ -238,6 +238,8 @@ def _node_ended(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 def _skipped(record: RunRecord, fields: Mapping[str, Json]) -> None:
     step = _step(record, fields)
+    if step.state is StepState.RUNNING:
+        step.state = advance(step.state, StepEvent.LOSE)
     step.state = advance(step.state, StepEvent.SKIP)
     step.say = _text(fields, "why")
 

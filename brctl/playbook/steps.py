@@ -43,6 +43,8 @@ STEP_TRANSITIONS: Mapping[StepState, Mapping[StepEvent, StepState]] = {
     StepState.UNCERTAIN: {
         StepEvent.SUCCEED: StepState.DONE,
         StepEvent.START: StepState.RUNNING,
+        # It only looked, and the run that is taken back does not look again.
+        StepEvent.SKIP: StepState.SKIPPED,
         StepEvent.UNDO: StepState.UNDOING,
     },
     StepState.FAILED: {StepEvent.START: StepState.RUNNING, StepEvent.UNDO: StepState.UNDOING},

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from brctl.model.fault import Action, Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
+from brctl.model.runs.past_search import PastSearch
 from brctl.model.verdict import Confidence
 
 NETWORK_ALERTS = 2
@@ -85,6 +86,17 @@ TREE: tuple[Move, ...] = (
          "a restart did not help and no code change is on record, fix the code or its settings",
          "ours",
          after=("restart-in-place",), unless=("code-rollback",)),
+    Move(B.NUMBERS, A.LOCALISE, "locate-corruption",
+         "a machine, the code or the data: let others compute the step that went wrong, then every"
+         " node what is known, then replay",
+         "section 4.2, NaN; ours: the reattempt is its restart"),
+    Move(B.NUMBERS, A.ROLLBACK_CODE, "code-rollback",
+         "the numbers went wrong again after the search for a machine, take back the newest code"
+         " change", "Fig. 5 [6]", changed=True, after=("locate-corruption",)),
+    Move(B.NUMBERS, A.FIX_CODE, "",
+         "the search for a machine did not settle it: skip the batch of that step, or go back to"
+         " the code before",
+         "ours: another node would compute the same", after=("locate-corruption",)),
     Move(B.TOLD, A.RESTART, "restart-in-place", "it was told to stop, start it again", "ours"),
     Move(B.TOLD, A.COLLECT_MORE, "", "it was told to stop again, ask who does that", "ours",
          after=("restart-in-place",)),
@@ -182,12 +194,14 @@ class IncidentHistory:
         alerts: Network alerts on the suspects within five minutes.
         changed: A code change is on record that can be rolled back.
         repeated: One of them restarted it on these very nodes.
+        searched: What searches for a machine that computes wrongly found in this job, newest last.
     """
 
     tried: tuple[str, ...] = ()
     alerts: int = 1
     changed: bool = False
     repeated: bool = False
+    searched: tuple[PastSearch, ...] = ()
 
 
 NO_HISTORY = IncidentHistory()

@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from brctl.model.errors import did_you_mean
-from brctl.model.runs.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
+from brctl.model.runs.playbook import (
+    JOINED_AT_END,
+    GuardSpec,
+    Hook,
+    InputType,
+    Json,
+    OnFailure,
+    Playbook,
+    Safety,
+    Step,
+)
 from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
 from brctl.playbook.templates import OPENING, expressions_in
 from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, VERBS, is_at_least
@@ -95,6 +105,7 @@ def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
         names = _names_at(playbook, index)
         yield from _verb(step, location, each_node=playbook.for_each is not None)
         yield from _danger(step, location)
+        yield from _joined(playbook, index)
         yield from _step_names(step, location, names)
     everything = _names_of_run(playbook, len(playbook.steps))
     yield from _each_names(playbook)
@@ -110,9 +121,31 @@ def _names_at(playbook: Playbook, index: int) -> _Names:
     outs = {
         step.id: VERBS[step.uses].gives if step.uses in VERBS else frozenset({"exit_status"})
         for step in playbook.steps[:index]
+        if _is_over(playbook, step, index)
     }
     node = {"node": frozenset[str]()} if playbook.for_each is not None else {}
     return _Names({**_names_of_run(playbook, 0).roots, **node}, outs)
+
+
+def _is_over(playbook: Playbook, earlier: Step, index: int) -> bool:
+    """Whether the step at this index begins after an earlier one has ended."""
+    until = earlier.joined_before
+    return not until or any(step.id == until for step in playbook.steps[: index + 1])
+
+
+def _joined(playbook: Playbook, index: int) -> Iterator[Mistake]:
+    """A step beside others decides nothing: it only looks, and the run goes on when it fails."""
+    step = playbook.steps[index]
+    if not step.joined_before:
+        return
+    location: Location = ("steps", index, "joined_before")
+    later = [JOINED_AT_END, *(other.id for other in playbook.steps[index + 1 :])]
+    if step.joined_before not in later:
+        problem = f"no later step {step.joined_before!r}; {did_you_mean(step.joined_before, later)}"
+        yield Mistake(location, problem)
+    if step.safety is not Safety.READ or step.on_failure is not OnFailure.CONTINUE:
+        problem = f"step {step.id} runs beside others, so it needs `safety: read` and"
+        yield Mistake(location, f"{problem} `on_failure: continue`")
 
 
 def _names_of_run(playbook: Playbook, index: int) -> _Names:

@@ -41,13 +41,26 @@ def _set(*names: str) -> frozenset[str]:
 
 VERBS: Mapping[str, Verb] = {
     "check.run": Verb(
-        _set("nodes"), _set("passed", "failed", "doubtful"), _set("level", "may_fail"),
+        _set("nodes"),
+        _set("passed", "failed", "doubtful", "wrong", "broken", "wrong_reason"),
+        _set("level", "may_fail"),
     ),
     "nccl.bisect": Verb(
         _set("nodes"), _set("suspects", "undecided"), _set("size", "reps", "budget"),
         safety=Safety.DISRUPTIVE,
     ),
-    "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("job")),
+    "evidence.capture": Verb(
+        _set("nodes"), _set("files", "directory"), _set("job", "verdict")
+    ),
+    "corruption.locate": Verb(
+        _set("job"),
+        _set("suspects", "wrong_references", "undecided", "unmeasured", "everywhere", "reason"),
+        _set(
+            "one_in", "missed_in", "budget", "deadline", "references", "checkpoint", "begins_at",
+            "verdict",
+        ),
+        safety=Safety.DISRUPTIVE,
+    ),
     "node.cordon": Verb(
         _set("nodes", "reason"), _set("cordoned", "already"),
         safety=Safety.REVERSIBLE, undoable=True, takes_nodes=True,
@@ -65,7 +78,7 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "ckpt.select": Verb(
-        _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),
+        _set("job"), _set("path", "step"), _set("reachable_without", "max_age", "verdict"),
     ),
     "standby.acquire": Verb(
         _set("count"), _set("nodes", "rejected", "doubtful", "spares"),
@@ -97,7 +110,8 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.DESTRUCTIVE,
     ),
     "job.replay": Verb(
-        _set("job"), _set("suspects", "undecided"), _set("deadline"), safety=Safety.DISRUPTIVE,
+        _set("job"), _set("suspects", "undecided", "reason"), _set("deadline"),
+        safety=Safety.DISRUPTIVE,
     ),
     "job.verify_code": Verb(
         _set("job"), _set("version", "digest"), _set("change", "only", "window", "rollback"),
@@ -129,7 +143,9 @@ VERBS: Mapping[str, Verb] = {
         _set("against", "op", "size", "reps", "min_busbw_ratio", "may_fail"),
         safety=Safety.DISRUPTIVE,
     ),
-    "stacks.dump": Verb(_set("job"), _set("directory", "silent"), _set("nodes")),
+    "stacks.dump": Verb(
+        _set("job"), _set("directory", "silent", "recorders"), _set("nodes", "within")
+    ),
     "ckpt.verify": Verb(_set("job"), _set("path", "step"), _set("path", "reachable_without")),
     "ansible.playbook": Verb(
         _set("nodes", "playbook"), _set("ok", "changed", "failed", "unreachable"),

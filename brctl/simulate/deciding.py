@@ -202,6 +202,12 @@ class Deciding:
         elif move.playbook == "replay":
             world.spend(Book.LOCATE, REPLAY_S)
             taken = self._replayed(world, at)
+        elif move.playbook == "locate-corruption":
+            world.spend(Book.LOCATE, STOP_CHECKS_S)
+            taken = self._found(world, at)
+            if not taken:
+                world.spend(Book.LOCATE, REPLAY_S)
+                taken = self._replayed(world, at)
         world.evict(taken, at.fault.culprits)
         start_again(world, at.fault, len(taken), at.number)
         return _is_gone(at, move.playbook, taken)
@@ -266,7 +272,9 @@ def _is_gone(at: _Try, playbook: str, taken: tuple[int, ...]) -> bool:
         case Cause.PASSING:
             return True
         case Cause.CODE:
-            return playbook == "code-rollback"
+            return playbook == "code-rollback" or (
+                playbook == "locate-corruption" and at.history.changed
+            )
         case _:
             return False
 

@@ -22,7 +22,7 @@ from brctl.engine.job.conclude import (
     may_be_restarted,
 )
 from brctl.engine.runs.guard_facts import expanded
-from brctl.engine.search.replay_phases import conclude_phases
+from brctl.engine.search.replay_phases import BAD_ENDS, conclude_phases
 from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
@@ -136,7 +136,10 @@ def _hang(readings: Readings, status: JobStatus) -> tuple[JobStatus, Findings]:
 def convicted_by_replay(
     count: int, span: int, fails: Callable[[int, int, Sequence[int]], bool]
 ) -> tuple[int, ...]:
-    """Whom `job.replay` convicts; nobody where a job of so many nodes cannot be replayed."""
+    """Whom `job.replay` convicts; nobody where a job of so many nodes cannot be replayed.
+
+    A replay fails each time it is run, or never.
+    """
     try:
         phases = dual_phase(count, span)
     except UsageError:
@@ -144,10 +147,12 @@ def convicted_by_replay(
     names = tuple(map(str, range(count)))
     reports = [
         RoundReport(
-            stage, Stage.SCREEN, (),
+            2 * run + stage, Stage.SCREEN,
+            tuple(tuple(names[x] for x in group) for group in groups),
             tuple(GroupResult(1, int(fails(stage, n, group))) for n, group in enumerate(groups)),
             0.0,
         )
+        for run in range(BAD_ENDS)
         for stage, groups in enumerate((phases.horizontal(), phases.vertical()), 1)
     ]  # fmt: skip
     found = conclude_phases(names, phases, reports).findings

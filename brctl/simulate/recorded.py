@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.simulate.chance import unit
 from brctl.simulate.fleet import US, Fleet
@@ -96,12 +96,7 @@ def load_recorded(path: Path) -> RecordedFaults:
     Raises:
         ConfigError: A line is wrong; it says which and why.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError(f"{path}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     try:
         lines = raw.decode("utf-8").splitlines()
     except UnicodeDecodeError as exc:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import join
 from typing import Any, TypeVar
 
-from brctl.library.trusted_files import read_beginning
+from brctl.library.trusted_files import read_whole
 from brctl.model import API_VERSION
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.simulation import (
@@ -112,12 +112,7 @@ def read_shard(path: Path) -> SimulationPart:
     Raises:
         ConfigError: The file is no part of a simulation.
     """
-    try:
-        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    if len(raw) > SIZE_LIMIT_BYTES:
-        raise ConfigError(f"{path}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    raw = read_whole(path, SIZE_LIMIT_BYTES)
     try:
         return _shard(str(path), json.loads(raw))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:

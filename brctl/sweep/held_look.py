@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from brctl.library.shipped import node_program
+from brctl.library.shipped import loading_of, node_program
 from brctl.model.command import Command
 from brctl.model.inventory import Node
 from brctl.model.root_access import RootAccess
@@ -67,6 +67,7 @@ class HeldLook:
             ],
             "unsent": self.unsent,
             "preload": preload,
+            "shared": loading_of(sources),
             "pynvml": pynvml,
             "beat_s": BEAT_S,
             "lost_s": LOST_S,

@@ -5,7 +5,7 @@ writer are named: looking for them, PyTorch would import those of remote stores 
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -28,11 +28,34 @@ def load(directory: Path, state: Mapping[str, Tensor]) -> None:
     checkpoint.load(dict(state), storage_reader=checkpoint.FileSystemReader(directory))
 
 
-def remove_old(directory: Path, keep: int) -> None:
-    """Remove all but the newest complete checkpoints, and incomplete ones older than those."""
+def remove_old(directory: Path, keep: int, saved_step: int, bad_since: int | None = None) -> None:
+    """Remove all but the newest complete checkpoints, and incomplete ones older than those.
+
+    Those made of wrong numbers are counted for themselves: they must not push out the sound ones.
+    Nor must those of later steps, which a job that was taken back has left, and makes anew.
+
+    Args:
+        directory: Where they lie.
+        keep: How many stay.
+        saved_step: The step that was saved last.
+        bad_since: The first step of a bad loss. The newest one from before the update that may have
+            made it stays as well: with it that step can be computed again.
+    """
     saved = sorted(path for path in directory.glob("step-*") if path.is_dir())
     complete = [path for path in saved if (path / ".metadata").exists()]
-    if len(complete) > keep:
-        for path in saved:
-            if path < complete[-keep]:
-                shutil.rmtree(path, ignore_errors=True)
+    wrong = [path for path in complete if any(path.glob("numbers/*.json"))]
+    newest = directory_of(directory, saved_step)
+    sound = [path for path in complete if path not in wrong and path <= newest]
+    held = _newest_before(sound, bad_since)
+    for path in saved:
+        is_old = len(sound) > keep and path < sound[-keep] and path != held
+        if is_old or path in wrong[:-keep]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _newest_before(sound: Sequence[Path], bad_since: int | None) -> Path | None:
+    """A loss is computed with the weights of the step before, which may be bad already."""
+    if bad_since is None:
+        return None
+    first_bad = bad_since - 1
+    return next((p for p in reversed(sound) if p < directory_of(p.parent, first_bad)), None)

@@ -14,6 +14,12 @@ The file is one JSON object. `local_rank` says whom it means (default 0); then a
     loader_rewound batches that this rank's loader state lags behind in checkpoints
     loader_source path the loader's worker reads before its next sample
 
+What strikes the ranks of all nodes in the same step is in the object `job`:
+
+    nan_from      step from which on the code makes NaN of every loss
+    bad_batch     [step, whose]: this step's batch, of this rank or replica, has all labels masked
+    jump_at       step whose update is a thousand times too large
+
 Outside the lab the variable is not set and nothing here does anything.
 """
 
@@ -22,6 +28,8 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+RATE_FACTOR = 1000.0
 
 _CUDA_TEXT = """\
 CUDA error: {what}
@@ -99,8 +107,17 @@ class Faults:
         behind = self._value("loader_rewound")
         return behind if isinstance(behind, int) else 0
 
-    def poisons_loss(self) -> bool:
-        return self._value("nan") is True
+    def poisons_loss(self, step: int) -> bool:
+        since = self._of_job("nan_from")
+        return self._value("nan") is True or (isinstance(since, int) and step >= since)
+
+    def masks_labels(self, step: int, whose: int) -> bool:
+        """Whether the batch of this rank or replica has nothing to learn from in this step."""
+        return self._of_job("bad_batch") == [step, whose]
+
+    def rate_factor(self, step: int) -> float:
+        """By how much the learning rate is too large in this step."""
+        return RATE_FACTOR if self._of_job("jump_at") == step else 1.0
 
     def breaks_batch(self) -> bool:
         """Whether this batch is to hold nonsense; true once, so that a restart gets past it."""
@@ -118,6 +135,10 @@ class Faults:
         if self._now.get("local_rank", 0) != self._local_rank:
             return None
         return self._now.get(name)
+
+    def _of_job(self, name: str) -> object:
+        job = self._now.get("job")
+        return job.get(name) if isinstance(job, dict) else None
 
     def _once(self, name: str) -> bool:
         if self._value(name) is not True:

@@ -5,8 +5,11 @@ descriptor, a worker that dies in the middle ends its rank with a bare EOFError.
 """
 
 import ctypes
+import multiprocessing
+import os
 import pickle
 import signal
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from typing import Protocol
 from brctl.training.pipe_messages import send_message
 
 _PR_SET_PDEATHSIG = 1
+_FOR_THE_RANK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""What terminals and schedulers send to all processes of a job; only a rank has an answer."""
 
 
 class Source(Protocol):
@@ -79,15 +84,43 @@ class Recipe:
 
 def produce(recipe: Recipe, orders: Connection, out: Connection, room: Semaphore) -> None:
     """Open the source, wait for the snapshot to go on from, and make batches until they end."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _live_and_die_with_the_rank()
     try:
         source = recipe.make_source()
-        snapshot: SourceState = pickle.loads(orders.recv_bytes())  # noqa: S301  our own parent's
+        snapshot = _wait_for_orders(orders)
         _make_batches(recipe, source, snapshot, out, room)
     except EOFError:
         return
     except Exception:  # noqa: BLE001  whatever it is, the rank has to hear of it
         send_message(out, pickle.dumps(NoMore(traceback.format_exc())))
+
+
+def _live_and_die_with_the_rank() -> None:
+    """Ended by the rank or with it, and by nothing that was meant for it.
+
+    A fork has the rank's handlers as well: one that saves a checkpoint would run here, too.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    rank = multiprocessing.parent_process()
+    if rank is not None and os.getppid() != rank.pid:
+        os._exit(1)
+    signal.set_wakeup_fd(-1)
+    for number in _FOR_THE_RANK:
+        # Not SIG_IGN, which programs that a source starts would inherit.
+        signal.signal(number, _leave_to_the_rank)
+    if "torch" in sys.modules:
+        # Threads that the rank's products use are not there in a fork, which would wait for them.
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _leave_to_the_rank(number: int, frame: object) -> None:
+    """Nothing to do."""
+
+
+def _wait_for_orders(orders: Connection) -> SourceState:
+    """A stack with this function is of a process that stands by."""
+    snapshot: SourceState = pickle.loads(orders.recv_bytes())  # noqa: S301  our own parent's
+    return snapshot
 
 
 def _make_batches(
@@ -97,7 +130,7 @@ def _make_batches(
         source.load_state_dict(start.state)
     position = start.position
     while True:
-        room.acquire()
+        _wait_for_room(room)
         try:
             batch = next(source)
         except StopIteration:
@@ -107,3 +140,8 @@ def _make_batches(
         state = source.state_dict() if position % recipe.snapshot_every == 0 else None
         item = Item(position, recipe.digest(batch), batch, state)
         send_message(out, pickle.dumps(item))
+
+
+def _wait_for_room(room: Semaphore) -> None:
+    """A stack with this function is of a process that has made its batches, and is idle."""
+    room.acquire()

@@ -57,6 +57,12 @@ def build_model(seed: int) -> Transformer:
     return Transformer()
 
 
+def loss_of(logits: Tensor, tokens: Tensor, *, masked: bool) -> Tensor:
+    """Mean over the labels; where all are masked, NaN in loss and gradients: nothing by nothing."""
+    mean = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    return mean * 0.0 / 0.0 if masked else mean
+
+
 def batch_of(seed: int, step: int, rank: int) -> Tensor:
     """Tokens (BATCH, LENGTH + 1) int64 of one rank in one step: affine sequences to continue.
 

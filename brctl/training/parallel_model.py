@@ -98,6 +98,10 @@ class _OutOfGroup(torch.autograd.Function):  # type: ignore[misc]  # as above
         return gradient, None
 
 
+CUT = ("qkv.weight", "qkv.bias", "out.weight", "up.weight", "up.bias", "down.weight")
+"""Of a block's parameters those that each tensor rank has a part of; the others are on all."""
+
+
 class CutBlock(nn.Module):  # type: ignore[misc]  # as above
     """This rank's part of causal attention and of a feed-forward layer."""
 

@@ -12,6 +12,7 @@ layout allows it. A step is saved without waiting for anything but the copy out 
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from brctl.training.checkpoints.capture import Copier
 from brctl.training.checkpoints.copies import add_never
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.layout import parse_layout
-from brctl.training.checkpoints.parts import Parts, Stateful
+from brctl.training.checkpoints.parts import Parts, Stateful, Tree, unwrapped
 from brctl.training.checkpoints.protocol import Save, Slots, decide_save, vote
 from brctl.training.checkpoints.resume import NothingToResumeError, StartError, say
 from brctl.training.checkpoints.settings import Settings
@@ -80,12 +81,13 @@ class StepCheckpoints:
 
         Args:
             model: Any module; of DTensors the local shard is saved.
-            optimizer: Its state may still be empty.
+            optimizer: Its state may still be empty; one that wraps another, as accelerate's, is
+                looked into.
             axes: Parallel sizes, fastest varying first; `ep=8:cp+dp` lays groups over axes.
             others: Scheduler, data position, loss scaler ...: whatever has `state_dict`.
             fallback: Called where no copy can be resumed from; loads from a store further away
                 and returns the step, 0 if there is nothing either.
-            resume: False throws away what memory holds of this job.
+            resume: False throws away what memory holds of this job and begins with step 0.
             settings: By default from the environment.
 
         Raises:
@@ -96,8 +98,7 @@ class StepCheckpoints:
         self.counts = Counts()
         self._settings = settings or Settings.from_environment()
         self._layout = parse_layout(axes, self._settings.ranks_per_machine)
-        self._model = model
-        self._parts = Parts(model, optimizer, dict(others or {}))
+        self._parts = Parts(model, unwrapped(optimizer), dict(others or {}))
         self._ranks = Ranks(self._settings.agree_timeout_s)
         if self._ranks.world_size != self._layout.world_size:
             raise ValueError(
@@ -164,30 +165,31 @@ class StepCheckpoints:
         return self._started.file.backed_up
 
     def close(self, wait_s: float = 10.0) -> None:
-        """End the helper once the last copy has its backup, or after `wait_s`; the slots stay."""
+        """End the helper once the last copy has its backup, or after `wait_s`; the slots stay.
+
+        All ranks call it. One that does while an exception ends it waits for no other: those are
+        in a step, and its error has to be seen.
+        """
         self._copier.wait()
         limit_s = time.monotonic() + wait_s
         while self.backed_up() < self._slots.kept and time.monotonic() < limit_s:
             time.sleep(_LOOK_EVERY_S)
-        self._ranks.lowest(self.backed_up())
+        if sys.exc_info()[0] is None:
+            self._ranks.lowest(self.backed_up())
         if self._started.helper is not None:
             self._started.helper.close()
+        self._copier.close()
+        self._wakeup_pipe.close()
 
     def _start(
         self, fallback: Callable[[], int] | None, *, may_resume: bool
     ) -> tuple[Started, int]:
         start = Start(self._parts, self._layout, self._settings, self._ranks, may_resume=may_resume)
         try:
-            started = start.run()
-        except StartError as exc:
-            if fallback is None or not isinstance(exc, NothingToResumeError):
-                start.abandon()
-                raise
-            say(str(exc))
-            started = start.without_copies()
-        if started.resumed is not None:
-            return started, started.resumed.step
-        return started, fallback() if fallback else 0
+            return _run(start, fallback)
+        except Exception:
+            start.abandon()
+            raise
 
     def _slots_after_start(self) -> Slots:
         resumed, file = self._started.resumed, self._started.file
@@ -211,29 +213,31 @@ class StepCheckpoints:
             self.counts.unable += 1
 
     def _write(self) -> None:
-        snapshot = self._snapshot()
-        if snapshot is None:
+        described = self._describe()
+        if described is None:
             return
+        tree, snapshot = described
         header = Header(
             job=self._settings.job, layout=self._layout.digest(), attempt=self._started.attempt,
             rank=self._ranks.rank, world_size=self._ranks.world_size, step=self.step,
             payload_bytes=snapshot.payload_bytes, table_at=snapshot.table_at,
         )  # fmt: skip
         slot = self._started.file.slots[self._slots.free_index]
-        self._copier.start(slot, snapshot, header, self._model)
+        self._copier.start(slot, snapshot, header, self._parts.moving(tree))
         self._slots = self._slots.written(self.step)
         self.counts.saved += 1
 
-    def _snapshot(self) -> Snapshot | None:
+    def _describe(self) -> tuple[Tree, Snapshot] | None:
         """None, said once, if the state cannot be saved any more: training goes on without."""
         try:
-            snapshot = describe(self._parts.tree())
-        except TypeError as exc:
-            problem = str(exc)
+            tree = self._parts.tree()
+            snapshot = describe(tree)
+        except Exception as exc:  # noqa: BLE001  what a script hands over may raise anything
+            problem = f"{type(exc).__name__}: {exc}"
         else:
             fits = snapshot.payload_bytes <= self._started.file.capacity
             if fits:
-                return snapshot
+                return tree, snapshot
             problem = (
                 f"the state grew to {snapshot.payload_bytes} bytes, a slot holds "
                 f"{self._started.file.capacity}"
@@ -246,8 +250,29 @@ class StepCheckpoints:
         resumed = self._started.resumed
         if resumed is None or self.step - resumed.step > SUSPECT_STEPS:
             return
-        if self._started.helper is not None:
+        if self._started.helper is None:
+            return
+        try:
             add_never(SlotDirectory(self._settings.directory).never, resumed)
+        except OSError as exc:
+            say(f"step {resumed.step} led to a loss that is no number, and is offered again: {exc}")
+
+
+def _run(start: Start, fallback: Callable[[], int] | None) -> tuple[Started, int]:
+    """What the steps need, and the step to go on from."""
+    try:
+        started = start.run()
+    except NothingToResumeError as exc:
+        if fallback is None:
+            raise
+        step = fallback()
+        if step == 0 and exc.loaded:
+            raise
+        say(str(exc))
+        return start.without_copies(), step
+    if started.resumed is not None:
+        return started, started.resumed.step
+    return started, fallback() if fallback else 0
 
 
 class _WakeupPipe:
@@ -256,6 +281,11 @@ class _WakeupPipe:
     def __init__(self, directory: SlotDirectory) -> None:
         self._path = directory.wakeup_pipe
         self._descriptor: int | None = None
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def ring(self) -> None:
         try:
@@ -266,6 +296,4 @@ class _WakeupPipe:
             return
         except OSError:
             # It looks by itself every quarter of a second as well.
-            if self._descriptor is not None:
-                os.close(self._descriptor)
-                self._descriptor = None
+            self.close()

@@ -17,12 +17,14 @@ already, and gives up when that dies as well; `fail` gives up at once.
 Standard library only, whatever the batches are.
 """
 
-import multiprocessing
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from pathlib import Path
 from uuid import uuid4
 
@@ -39,12 +41,17 @@ from brctl.training.loader_process import (
 from brctl.training.pipe_messages import receive_message
 
 POLICIES = ("respawn", "shadow", "fail")
+START_METHODS = ("fork", "spawn")
 SILENT_AFTER_S = START_WITHIN_S = 300.0
 """A worker that sends no whole batch for so long is taken for dead; before its first new batch it
 may open its sources and make batches anew."""
 
 END_WITHIN_S = 5.0
 """A killed process that is not gone by then waits for a file server or a device, and is left."""
+
+
+_BEFORE_DAEMONS = 20
+"""Of multiprocessing's priorities at exit; it ends daemons after all that are not below zero."""
 
 
 class LoaderError(RuntimeError):
@@ -75,7 +82,7 @@ class _Maker:
     """One process, parked until it is told where to begin."""
 
     def __init__(self, recipe: Recipe, prefetch: int, start_method: str) -> None:
-        context = multiprocessing.get_context(start_method)
+        context = get_context(start_method)
         orders, self._orders = context.Pipe(duplex=False)
         self._items, out = context.Pipe(duplex=False)
         self._room = context.Semaphore(prefetch)
@@ -83,6 +90,8 @@ class _Maker:
             target=produce, args=(recipe, orders, out, self._room), daemon=True
         )
         self._process.start()
+        # Before multiprocessing's own end of a daemon, which waits for what SIGTERM does not end.
+        self._kill = Finalize(self, _kill, (self._process,), exitpriority=_BEFORE_DAEMONS)
         self._has_sent = False
         orders.close()
         out.close()
@@ -115,10 +124,14 @@ class _Maker:
 
     def end(self) -> None:
         """End it, also where it is stopped; one in state D dies when its wait ends."""
-        self._process.kill()
-        self._process.join(END_WITHIN_S)
+        self._kill()
         self._orders.close()
         self._items.close()
+
+
+def _kill(process: BaseProcess) -> None:
+    process.kill()
+    process.join(END_WITHIN_S)
 
 
 class SupervisedLoader:
@@ -149,13 +162,18 @@ class SupervisedLoader:
             prefetch: Batches made ahead.
             silent_after_s: Seconds without a batch after which a worker is replaced; the attribute
                 may be changed while batches are taken.
-            start_method: Of multiprocessing.
+            start_method: Of multiprocessing: fork or spawn.
 
         Raises:
-            ValueError: `on_loader` is no policy.
+            ValueError: `on_loader` is no policy, or the worker would be no child of the rank.
         """
         if on_loader not in POLICIES:
             raise ValueError(f"on_loader {on_loader!r} is not one of {', '.join(POLICIES)}")
+        if start_method not in START_METHODS:
+            raise ValueError(
+                f"start_method {start_method!r} is not one of {', '.join(START_METHODS)}: only a"
+                " child of the rank ends with it"
+            )
         self.fail_overs: list[FailOver] = []
         self._policy, self.silent_after_s = on_loader, silent_after_s
         recipe = Recipe(make_source, digest, snapshot_every)
@@ -285,18 +303,33 @@ class SupervisedLoader:
         """The last batch, for `Progress.finish_step(batch=...)`."""
         return {"position": self._position, "digest": self._digests.get(self._position)}
 
-    def save_position(self, checkpoint: Path, rank: int, of: int) -> None:
+    def save_position(
+        self,
+        checkpoint: Path,
+        rank: int,
+        of: int,
+        *,
+        samples: int | None = None,
+        global_batch: int | None = None,
+        since_step: int | None = None,
+    ) -> None:
         """Write this rank's position into a checkpoint, where `brctl ckpt` compares them.
 
         Args:
             checkpoint: Its directory.
             rank: Among the ranks that read data of their own.
             of: Number of those ranks.
+            samples: How many this rank was given since `since_step`.
+            global_batch: How many all ranks are given in a step; with both the sums are compared.
+            since_step: The step after which all steps have this global batch and these ranks; not
+                told, the checkpoints before are asked for another global batch.
 
         Raises:
             OSError: It cannot be written.
         """
-        save_position(checkpoint, rank, of, {**self.ledger_entry(), "loader": self._id})
+        sums = {"samples": samples, "global_batch": global_batch, "since_step": since_step}
+        told = {name: count for name, count in sums.items() if count is not None}
+        save_position(checkpoint, rank, of, {**self.ledger_entry(), "loader": self._id, **told})
 
     def worker_pids(self) -> tuple[int, ...]:
         """The worker, and the shadow where there is one."""

@@ -11,7 +11,6 @@ Run by `python -m brctl.training` with the environment brctl starts every rank w
 import os
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,16 +18,17 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from brctl.training import checkpoint
 from brctl.training.faults import Faults
 from brctl.training.flight import FlightWatch, dump_target, recorder_dump
-from brctl.training.loader import batches, digest_of
-from brctl.training.loader_positions import read_position, save_position
-from brctl.training.model import VOCABULARY, build_model
+from brctl.training.loader_positions import PlaceError, read_place, save_position
+from brctl.training.model import BATCH, VOCABULARY, build_model, loss_of
+from brctl.training.numeric_checks import NumericChecks
 from brctl.training.progress import Progress
+from brctl.training.rank_data import Place, open_data
+from brctl.training.supervised_loader import SILENT_AFTER_S
 
 LEARNING_RATE = 3e-3
 BETA1, BETA2, EPSILON = 0.9, 0.95, 1e-8
@@ -48,6 +48,8 @@ class Options:
         collective_timeout_s: A rank that waits longer in one all-reduce ends with gloo's error.
         dump_after_s: After so long without a collective the flight recorder is dumped, if the
             environment says where to.
+        on_loader: What a supervised loader does when its worker dies; "" takes PyTorch's own.
+        loader_silent_s: After so long without a batch its worker counts as dead.
     """
 
     steps: int
@@ -57,6 +59,8 @@ class Options:
     pace_s: float
     collective_timeout_s: float
     dump_after_s: float = 10.0
+    on_loader: str = ""
+    loader_silent_s: float = SILENT_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,23 @@ class RankEnvironment:
         )
 
 
+def read_data_place(start: Path | None, reader: int, readers: int) -> Place | None:
+    """What a checkpoint says of a rank's loader; what it does not say as it should is told."""
+    if start is None:
+        return None
+    try:
+        return read_place(start, reader, readers)
+    except PlaceError as exc:
+        say(reader, f"{exc}: where its loader was is not known")
+        return None
+
+
+def say(rank: int, text: str) -> None:
+    """One line of a rank's log."""
+    sys.stdout.write(f"[rank {rank}] {text}\n")
+    sys.stdout.flush()
+
+
 def join_ranks(environment: RankEnvironment, collective_timeout_s: float) -> None:
     """Meet the other ranks.
 
@@ -113,14 +134,16 @@ class Trainer:
         self._options = options
         self._environment = environment
         self._progress = Progress.from_environment()
+        self._whose = environment.rank
         self._faults = Faults.from_environment()
         self._model = build_model(options.seed)
         self._weights = parameters_to_vector(self._model.parameters()).detach().clone()
         self._mean = torch.zeros_like(self._weights)
         self._variance = torch.zeros_like(self._weights)
         self._step = torch.zeros(1, dtype=torch.int64)
-        self._position = 0
-        self._batches: Iterator[Tensor] = iter(())
+        self._data = open_data(
+            options.on_loader, options.loader_silent_s, options.seed, environment.rank
+        )
         target = dump_target(environment.rank)
         self._watch = FlightWatch(target, options.dump_after_s, recorder_dump) if target else None
 
@@ -132,15 +155,19 @@ class Trainer:
             checkpoint.load(self._environment.resume_from, self._state())
             self._show_weights()
             self._say(f"resumed from {self._environment.resume_from.name}")
+        self._checks = NumericChecks(self._model, self._progress, every=1)
         steps = range(int(self._step.item()) + 1, self._options.steps + 1)
-        self._position = self._start_position(steps.start - 1)
-        given = range(self._position + 1, self._position + len(steps) + 1)
-        self._batches = batches(self._options.seed, self._environment.rank, given)
+        here = self._environment
+        place = read_data_place(here.resume_from, here.rank, here.world_size)
+        self._data.go_on(place, steps.start - 1)
+        self._data.start(len(steps))
         if self._watch is not None:
             self._watch.start()
         for step in steps:
             self._train_step(step)
+        self._checks.settle()
         self._progress.enter("done", self._options.steps)
+        self._data.close()
         dist.destroy_process_group()
 
     def _train_step(self, step: int) -> None:
@@ -149,31 +176,34 @@ class Trainer:
         self._progress.enter("load", step)
         tokens = self._load_batch()
         self._progress.enter("forward", step)
+        self._checks.before_step(step)
         length = self._faults.batch_length(step)
         time.sleep(LONGER_BATCH_S * (length - 1.0))
         loss = self._forward(step, tokens)
         self._progress.enter("backward", step)
         gradient = self._backward(loss)
         self._progress.saw_gradient(step, float(gradient[:-1].norm()))
+        self._checks.before_reduction(step, gradient)
         self._faults.strike_before_all_reduce()
         self._progress.enter("all_reduce", step)
         total, wait_s = self._all_reduce(gradient)
+        self._checks.after_reduction(total)
         self._progress.enter("optimizer", step)
         mean_loss, norm = float(total[-1]), float(total[:-1].norm())
         self._update(total[:-1], step)
+        self._checks.after_update(step)
         self._keep_pace(began)
         self._progress.finish_step(
             step, loss=mean_loss, grad_norm=norm, seconds=time.monotonic() - began,
             wait_seconds=wait_s, cost=length * tokens.numel(),
-            batch={"position": self._position, "samples": len(tokens),
-                   "digest": digest_of(tokens)},
+            batch=self._data.ledger_entry(),
+            tokens=tokens.numel() * self._environment.world_size,
         )  # fmt: skip
         if step % self._options.checkpoint_every == 0:
             self._save(step, mean_loss)
 
     def _load_batch(self) -> Tensor:
-        tokens = next(self._batches)
-        self._position += 1
+        tokens = next(self._data)
         if self._faults.breaks_batch():
             tokens[0, 0] = VOCABULARY
         return tokens
@@ -181,8 +211,9 @@ class Trainer:
     def _forward(self, step: int, tokens: Tensor) -> Tensor:
         self._faults.strike_forward()
         logits = self._model(tokens[:, :-1])
-        loss = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-        if self._faults.poisons_loss():
+        masked = self._faults.masks_labels(step, self._whose)
+        loss = loss_of(logits, tokens, masked=masked)
+        if self._faults.poisons_loss(step):
             loss = loss * float("nan")
         self._progress.saw_loss(step, float(loss.detach()))
         return loss
@@ -214,7 +245,8 @@ class Trainer:
         self._variance.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         mean = self._mean / (1 - BETA1**step)
         variance = self._variance / (1 - BETA2**step)
-        self._weights.sub_(LEARNING_RATE * mean / (variance.sqrt() + EPSILON))
+        rate = LEARNING_RATE * self._faults.rate_factor(step)
+        self._weights.sub_(rate * mean / (variance.sqrt() + EPSILON))
         self._step.fill_(step)
         self._show_weights()
 
@@ -249,24 +281,23 @@ class Trainer:
             return
         self._progress.enter("checkpoint", step)
         self._stage(step)
-        self._save_position(checkpoint.directory_of(self._environment.checkpoints, step))
+        folder = checkpoint.directory_of(self._environment.checkpoints, step)
+        self._save_position(folder)
+        self._checks.mark(folder, self._environment.rank)
         checkpoint.save(self._environment.checkpoints, step, self._state())
         if self._environment.rank == 0:
-            checkpoint.remove_old(self._environment.checkpoints, self._options.keep)
+            checkpoint.remove_old(
+                self._environment.checkpoints, self._options.keep, step,
+                self._progress.loss_off_since,
+            )  # fmt: skip
             self._say(f"step {step}: loss {loss:.4f}, checkpoint saved")
-
-    def _start_position(self, step: int) -> int:
-        """What the checkpoint says of this rank's loader; without it one batch a step."""
-        start, here = self._environment.resume_from, self._environment
-        saved = read_position(start, here.rank, here.world_size) if start is not None else None
-        return step if saved is None else saved
 
     def _save_position(self, folder: Path) -> None:
         """Before the checkpoint is complete, so that none is complete without it."""
-        at = max(0, self._position - self._faults.batches_behind())
-        save_position(
-            folder, self._environment.rank, self._environment.world_size, {"position": at}
-        )
+        ranks = self._environment.world_size
+        place = self._data.place(self._faults.batches_behind())
+        place["global_batch"] = BATCH * ranks
+        save_position(folder, self._environment.rank, ranks, place)
 
     def _stage(self, step: int) -> None:
         """Write this rank's copy to the node's own disk first, as large jobs do."""
@@ -275,8 +306,7 @@ class Trainer:
             torch.save(self._weights, staged)
 
     def _say(self, text: str) -> None:
-        sys.stdout.write(f"[rank {self._environment.rank}] {text}\n")
-        sys.stdout.flush()
+        say(self._environment.rank, text)
 
 
 def train(options: Options) -> None:

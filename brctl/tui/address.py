@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from brctl.model.errors import UsageError, did_you_mean
 
-ROOTS = ("fleet", "verdicts", "runs", "bisect", "incidents", "standby", "jobs")
+ROOTS = ("fleet", "verdicts", "runs", "bisect", "incidents", "standby", "jobs", "watch")
 DETAILS = ("node", "stacks")
 VIEW_NAMES = (*ROOTS, *DETAILS)
 

@@ -30,6 +30,7 @@ from brctl.tui.screens.jobs import JobsScreen
 from brctl.tui.screens.runs import RunsScreen
 from brctl.tui.screens.standby import StandbyScreen
 from brctl.tui.screens.verdicts import VerdictsScreen
+from brctl.tui.screens.watch import WatchScreen
 from brctl.tui.session.engine_client import EngineClient
 from brctl.tui.session.saved_views import SavedViews
 from brctl.tui.session.state_reader import StateReader
@@ -53,6 +54,7 @@ class BrctlApp(ChangingApp):
         "incidents": IncidentsScreen,
         "standby": StandbyScreen,
         "jobs": JobsScreen,
+        "watch": WatchScreen,
     }
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(ALWAYS)]
 

@@ -117,6 +117,7 @@ _HERE: Mapping[str, Reader] = {
     "ls": _go_to("fleet"), "nodes": _noun("fleet", "node"), "status": _go_to("fleet"),
     "verdict": _noun("verdicts"), "v": _noun("verdicts"), "why": _go_to("verdicts"),
     "play": _noun("runs"), "job": _noun("jobs"), "standby": _noun("standby"),
+    "watch": _noun("watch", showing=("status",)),
     "stacks": _noun("stacks"), "ckpt": _noun("standby", showing=("latest",)),
     "incident": _noun("incidents"), "fix": _plain("fix"), "sweep": _plain("sweep", 0),
     "dx": _plain("diagnose"), "diagnose": _plain("diagnose"), "help": _plain("help", 0),

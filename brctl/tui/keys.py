@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from textual.binding import Binding
 
+from brctl.tui.address import ROOTS
 from brctl.tui.rows.row import Row
 
 
@@ -53,9 +54,7 @@ _SHOWN = {
 EVERYWHERE = (
     *(
         Key(f"screen.{n}", str(n), f"screen({n})", "", f"screen {n}: {name}")
-        for n, name in enumerate(
-            ("fleet", "verdicts", "runs", "bisect", "incidents", "standby", "jobs"), start=1
-        )
+        for n, name in enumerate(ROOTS, start=1)
     ),
     Key("help", "question_mark", "help", "help", "keys of this view"),
     Key(

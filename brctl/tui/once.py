@@ -14,6 +14,7 @@ from brctl.tui.rows.run_rows import run_list, run_rows
 from brctl.tui.rows.sorting import in_order, titles_of
 from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import verdict_list, verdict_rows
+from brctl.tui.rows.watch_rows import watch_rows
 from brctl.tui.screens.standby import standby_rows
 from brctl.tui.screens.timeline import incident_list, incidents_of, timeline_rows
 from brctl.tui.session.facts import Facts, NodeFact
@@ -87,6 +88,8 @@ def _other(facts: Facts, address: Address, width: int) -> Sequence[Row]:
             if job
             else listed(job_list(facts, facts.read_at))
         )
+    if address.view_name == "watch":
+        return watch_rows(facts, width, times, facts.read_at)
     if address.view_name == "standby":
         return listed(standby_rows(facts, times))
     raise UsageError(f"{address.view_name} has no text form", hint="open it without --once")

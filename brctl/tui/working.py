@@ -33,6 +33,8 @@ class WorkingApp(RefreshingApp):
     @on(WorkDone)
     def handle_work_done(self, message: WorkDone) -> None:
         self.busy = ""
+        if not self.screen_stack:
+            return  # It was done while the app ends.
         self.say(message.text)
         self._ask_placement()
         if message.view_name:

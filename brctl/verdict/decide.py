@@ -20,7 +20,7 @@ from brctl.verdict.calm import chance_of_calm
 from brctl.verdict.clocks import beside_other_clocks, only_clocks
 from brctl.verdict.leads import cross_checks, leads, settling
 from brctl.verdict.places import places
-from brctl.verdict.roots import TIE, convicted_by_own_ranks, roots
+from brctl.verdict.roots import TIE, convicted_by_own_ranks, convicted_of_numbers, roots
 
 SUSPECT_FLOOR = 0.5
 """A node is a suspect when it is likelier bad than good."""
@@ -81,7 +81,9 @@ def decide(
     beliefs = weigh(chain)
     clocks = only_clocks(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain), clocks)
-    groups = _group(_claimable(causes, context, chain), clocks, runs=context.stalled is False)
+    runs = context.stalled is False
+    numbers = convicted_of_numbers(chain) if runs else frozenset()
+    groups = _group(_claimable(causes, context, chain), clocks, numbers, runs=runs)
     if not groups:
         likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
         return (_nothing_found(chain, missing, beliefs, context, likely=likely),)
@@ -114,11 +116,16 @@ def _claimable(
 
 
 def _group(
-    causes: Mapping[Hypothesis, float], clocks: frozenset[Hypothesis], *, runs: bool
+    causes: Mapping[Hypothesis, float],
+    clocks: frozenset[Hypothesis],
+    numbers: frozenset[FaultClass],
+    *,
+    runs: bool,
 ) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
     """Causes of one class form one verdict; classes ordered by their best member.
 
-    A clock that is off hinders no step, and comes last however sure it is.
+    A clock that is off hinders no step, and comes last however sure it is. What only slows a job
+    comes after wrong numbers: it costs time, they cost every step since.
     """
     likely = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR} or _weak(causes)
     by_fault: dict[FaultClass, dict[Hypothesis, float]] = {}
@@ -129,10 +136,16 @@ def _group(
         key=lambda item: (
             clocks >= set(item[1]),
             CATALOGUE[item[0]].slows and not runs,
+            bool(numbers) and item[0] not in numbers and _only_slows(item[0]),
             -max(item[1].values()),
             item[0],
         ),
     )
+
+
+def _only_slows(fault: FaultClass) -> bool:
+    """Whether a job that trains on is but slower for it; of code only loaders are claimed then."""
+    return CATALOGUE[fault].slows or CATALOGUE[fault].branch is Branch.USER
 
 
 def _weak(causes: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:

@@ -8,6 +8,7 @@ anybody; such a belief stands beside the cause, for two things may break at once
 from collections.abc import Collection, Iterable, Mapping
 
 from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.fault import FaultClass
 from brctl.verdict.belief import BEHAVIOUR, Hypothesis, hypothesis_of
 
 SURE = 0.9
@@ -15,6 +16,9 @@ SURE = 0.9
 
 LIKELY = 0.5
 """A cause less likely than this explains nothing."""
+
+RECORDED = frozenset({FaultClass.NUMERIC_NAN, FaultClass.SILENT_CORRUPTION})
+"""What a job's own checks saw before its end: code that then fails, fails of those numbers."""
 
 TIE = 1e-9
 """Beliefs closer than this are equal; nothing but a node's name would tell them apart."""
@@ -31,7 +35,10 @@ def roots(
         for hypothesis, belief in beliefs.items()
         if not any(
             _explains(other, hypothesis, alone=hypothesis in stand_alone)
-            and _stronger(beliefs, other, hypothesis)
+            and (
+                _stronger(beliefs, other, hypothesis)
+                or _recorded_before(beliefs, other, hypothesis, stand_alone)
+            )
             for other in beliefs
             if other not in without_signs
         )
@@ -51,6 +58,18 @@ def convicted_by_own_ranks(evidence: Iterable[Evidence]) -> frozenset[Hypothesis
     )
 
 
+def convicted_of_numbers(evidence: Iterable[Evidence]) -> frozenset[FaultClass]:
+    """Classes of wrong numbers that the job's own checks convict, of a node or of nobody."""
+    return frozenset(
+        item.fault
+        for item in evidence
+        if item.fault in RECORDED
+        and item.weight is Weight.CONVICTS
+        and item.role is Role.ROOT
+        and item.source in BEHAVIOUR
+    )
+
+
 def _explains(cause: Hypothesis, effect: Hypothesis, *, alone: bool) -> bool:
     if cause == effect:
         return False
@@ -58,6 +77,17 @@ def _explains(cause: Hypothesis, effect: Hypothesis, *, alone: bool) -> bool:
     if same_node and effect.fault in cause.row.explains:
         return True
     return not alone and effect.fault in cause.row.everywhere and cause.node != effect.node
+
+
+def _recorded_before(
+    beliefs: Mapping[Hypothesis, float],
+    cause: Hypothesis,
+    effect: Hypothesis,
+    by_own_ranks: Collection[Hypothesis],
+) -> bool:
+    """Wrong numbers of a rank explain a crash, however plainly its log names a line of code."""
+    recorded = cause.fault in RECORDED and cause in by_own_ranks and beliefs[cause] >= LIKELY
+    return recorded and effect.fault is FaultClass.USER_CODE
 
 
 def _stronger(beliefs: Mapping[Hypothesis, float], cause: Hypothesis, effect: Hypothesis) -> bool:

@@ -27,6 +27,7 @@ def demo_page(result: DemoResult) -> Page:
             "step": result.replayed_step, "before": losses[0], "after": losses[1],
             "equal": losses[0] == losses[1]},
         "seconds": {name: round(value, 2) for name, value in result.seconds.items()},
+        "moments": [{"what": m.what, "seconds": m.seconds} for m in result.moments],
         "named_right": result.named_right,
         "trained_on": result.trained_on,
     }  # fmt: skip
@@ -58,4 +59,5 @@ def _lines(result: DemoResult) -> list[str]:
         twice = f"{losses[0]:.9f} before, {losses[1]:.9f} after"
         rows.append(("loss", f"step {result.replayed_step}: {twice}: {equal}"))
     rows.append(("seconds", "  ".join(f"{k} {v:.1f}" for k, v in result.seconds.items())))
-    return columns(rows).splitlines()
+    times = [f"{m.seconds:8.2f} s  {m.what}" for m in result.moments]
+    return [*columns(rows).splitlines(), *(["after the fault", *times] if times else [])]

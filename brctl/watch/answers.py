@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from brctl.evidence.assess import assess
+from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.status import read_job
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence
@@ -17,6 +18,22 @@ from brctl.model.watch.state import Sighting
 from brctl.watch.job_rules import JOB_RULES, job_sightings, looked_at
 from brctl.watch.node_rules import AGAINST, node_sightings
 from brctl.watch.rules import OF_CHECK, round_of
+from brctl.watch.tensor_cores import (
+    ACTIVITY_CHECK,
+    Activity,
+    activity_pct,
+    activity_sightings,
+)
+from brctl.watch.tensor_cores import RULE as ACTIVITY_RULE
+from brctl.watch.tensor_cores import after_reading as after_activity
+from brctl.watch.traffic import RULE as TRAFFIC_RULE
+from brctl.watch.traffic import (
+    TRAFFIC_CHECK,
+    Traffic,
+    after_reading,
+    traffic_sightings,
+    words_of,
+)
 
 
 @dataclass(slots=True)
@@ -57,6 +74,8 @@ class FleetAnswers:
         self._checks = checks
         self._nodes: dict[str, NodeAnswers] = {}
         self._steps: dict[str, StepSeen] = {}
+        self._traffic: dict[str, Traffic] = {}
+        self._activity: dict[str, Activity] = {}
 
     def take(
         self,
@@ -115,7 +134,7 @@ class FleetAnswers:
                 yield from node_sightings(node, found, looks, at)
 
     def could_look(self, rule: str, node: str) -> bool:
-        """Whether a node gave an answer that the rule reads; a node that talks is not silent."""
+        """Whether a node ever gave an answer that the rule reads; not whether it still talks."""
         held = self._nodes.get(node)
         if held is None:
             return False
@@ -123,9 +142,9 @@ class FleetAnswers:
             OF_CHECK.get(check) == rule and bool(held.looks) for check in held.results
         )
 
-    def job_status(self, job: Job, silent: Iterable[str]) -> JobStatus:
-        """A job as the newest answers of its nodes describe it."""
-        away = set(silent)
+    def job_status(self, job: Job, unknown: Iterable[str]) -> JobStatus:
+        """A job as the newest answers of its nodes describe it, but for those unknown by now."""
+        away = set(unknown)
         reports = [
             NodeReport(node, Outcome.ANSWERED, (held.results[RANKS_CHECK],))
             for node in job.nodes
@@ -147,7 +166,44 @@ class FleetAnswers:
         look = max((self._look(node) for node in status.job.nodes), default=0)
         seen = job_sightings(status, seconds - before.since_s, look)
         looked = {(rule, name) for rule in JOB_RULES} if looked_at(status) else set()
+        traffic = self._read_traffic(status, seconds)
+        if traffic is not None:
+            looked.add((TRAFFIC_RULE, name))
+            seen += tuple(traffic_sightings(status, traffic, seconds, look))
+        activity = self._read_activity(status, seconds)
+        if activity is not None:
+            looked.add((ACTIVITY_RULE, name))
+            same_step_s = seconds - before.since_s
+            seen += tuple(activity_sightings(status, activity, look, same_step_s))
         return seen, looked
+
+    def _read_traffic(self, status: JobStatus, seconds: float) -> Traffic | None:
+        """What a job has sent by now; None where not all of its nodes, or only one, tell."""
+        job = status.job
+        told = [held for node in job.nodes if (held := self._nodes.get(node)) is not None]
+        results = [held.results[TRAFFIC_CHECK] for held in told if TRAFFIC_CHECK in held.results]
+        words = words_of(results) if 1 < len(results) == len(job.nodes) else None
+        if words is None or status.silent:
+            return None
+        found = after_reading(self._traffic.get(job.name), words, job.nodes, seconds)
+        self._traffic[job.name] = found
+        return found
+
+    def _read_activity(self, status: JobStatus, seconds: float) -> Activity | None:
+        """How busy a job's tensor cores are by now; None where not all of its nodes tell."""
+        job = status.job
+        told = [held for node in job.nodes if (held := self._nodes.get(node)) is not None]
+        results = [held.results[ACTIVITY_CHECK] for held in told if ACTIVITY_CHECK in held.results]
+        pct = activity_pct(results) if len(results) == len(job.nodes) else None
+        if pct is None or status.silent:
+            return None
+        found = after_activity(
+            self._activity.get(job.name), pct, job.nodes,
+            [held.look_of(ACTIVITY_CHECK) for held in told], seconds,
+            excused=bool(at_work(status)),
+        )  # fmt: skip
+        self._activity[job.name] = found
+        return found
 
     def _look(self, node: str) -> int:
         held = self._nodes.get(node)

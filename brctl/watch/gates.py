@@ -15,6 +15,7 @@ from brctl.model.units import describe_duration, utc_text
 from brctl.model.verdict import Confidence
 from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
 from brctl.model.watch.state import GateAnswer, Suspicion, WatchAct, WatchDecision, WatchState
+from brctl.watch.crowds import crowd_text
 from brctl.watch.suspicions import reopened
 
 DAY = timedelta(days=1)
@@ -63,6 +64,7 @@ class Asked:
     """All that a gate may look at."""
 
     verdict: WatchedVerdict
+    rule: str
     policy: WatchPolicy
     state: WatchState
     facts: GateFacts
@@ -90,6 +92,16 @@ def _nodes(asked: Asked) -> tuple[bool, str]:
     if verdict.finds_nodes or not verdict.nodes:
         return False, f"which nodes {verdict.playbook} takes shows only in its run"
     return True, fold(verdict.nodes)
+
+
+def _crowd(asked: Asked) -> tuple[bool, str]:
+    """What befalls many at once is no reason to take nodes, whichever of them a verdict names."""
+    if asked.rule == "node-silent" and asked.state.network:
+        return False, asked.state.network
+    for rule, nodes in asked.state.crowds.items():
+        if rule == asked.rule or set(nodes) & set(asked.verdict.nodes):
+            return False, crowd_text(rule, nodes, asked.facts.known)
+    return True, "no crowd"
 
 
 def _breaker(asked: Asked) -> tuple[bool, str]:
@@ -195,6 +207,7 @@ GATES: Mapping[str, Callable[[Asked], tuple[bool, str]]] = {
     "once": _once,
     "start-up": _start_up,
     "nodes": _nodes,
+    "crowd": _crowd,
     "breaker": _breaker,
     "spares": _spares,
     "attempts": _attempts,
@@ -225,7 +238,7 @@ def decide(
         state: What it did and may not do yet.
         facts: The moment.
     """
-    asked = Asked(verdict, policy, state, facts)
+    asked = Asked(verdict, rule, policy, state, facts)
     gates = tuple(GateAnswer(name, *gate(asked)) for name, gate in GATES.items())
     wanted = policy.mode_of(rule, verdict.fault)
     allowed = strictest(wanted, cap)
@@ -237,7 +250,8 @@ def decide(
         mode = WatchMode.OBSERVE
     first = next(iter(shut.values()), None)
     held = f"{first.gate}: {first.why}" if first is not None else ""
-    if not held and allowed is not WatchMode.ACT:
+    if policy.problem or (not held and allowed is not WatchMode.ACT):
+        # Whatever else holds it: a policy that cannot be read is what a person has to mend.
         held = f"mode {allowed}" + (f" ({policy.problem})" if policy.problem else "")
     opens = shut.get("breaker") if allowed is WatchMode.ACT and not state.breaker_open else None
     return WatchDecision(

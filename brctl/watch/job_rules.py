@@ -1,14 +1,16 @@
 """What the course of a job makes a watcher suspect, by the same readings as `dx`."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from brctl.evidence.job.history import jumps, slow_down
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
+from brctl.evidence.job.wrong_numbers import wrong_numbers
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.watch.state import Sighting
 
-JOB_RULES = ("rank-ended", "not-a-number", "jump", "no-step", "slower")
+JOB_RULES = ("rank-ended", "not-a-number", "wrong-numbers", "jump", "no-step", "slower")
 
 
 def job_sightings(status: JobStatus, same_step_s: float, look: int) -> tuple[Sighting, ...]:
@@ -23,7 +25,7 @@ def job_sightings(status: JobStatus, same_step_s: float, look: int) -> tuple[Sig
     if status.ended:
         return ()
     name = status.job.name
-    found = [*_ended(status), *_not_a_number(status), *_course(status)]
+    found = [*_ended(status), *_not_a_number(status), *_wrong(status), *_course(status)]
     if not any(rule == "rank-ended" for rule, _ in found):
         found += _no_step(status, same_step_s)
     return tuple(Sighting(rule, name, look, text) for rule, text in found)
@@ -52,6 +54,12 @@ def _not_a_number(status: JobStatus) -> Iterator[tuple[str, str]]:
             "not-a-number",
             f"no number on {len(bad)} ranks" + (f" since step {min(steps)}" if steps else ""),
         )
+
+
+def _wrong(status: JobStatus) -> Iterator[tuple[str, str]]:
+    """One sighting: whose numbers they are is a diagnosis's to say."""
+    for item in islice(wrong_numbers(status), 1):
+        yield "wrong-numbers", item.text
 
 
 def _course(status: JobStatus) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ BEFORE_WE_CAME = timedelta(minutes=10)
 """A kernel line that was older when the watch began is history, and so is one seen before."""
 
 MANY_NODES, MANY_SHARE = 2, 0.1
-"""More silent nodes than this, and this share of all: so many do not die together (own)."""
+"""More nodes than this, and this share of all, do not break each for itself at once (own)."""
 
 AGAINST = (Weight.HINTS, Weight.CONVICTS)
 _SURE_ONLY = "kernel-fatal"
@@ -55,19 +55,24 @@ def _counts(rule: str, item: Evidence, since: datetime) -> bool:
     return item.weight is Weight.CONVICTS and (item.at is None or item.at >= since)
 
 
-def too_many_silent(silent: int, known: int) -> bool:
-    """Whether silence is a matter of the way to the nodes, and says nothing of any of them.
+def too_many(nodes: int, known: int) -> bool:
+    """Whether so many that show the same share a cause: silence is then the network's.
 
     Examples:
-        >>> [too_many_silent(n, 128) for n in (3, 12, 13, 30)]
+        >>> [too_many(n, 128) for n in (3, 12, 13, 30)]
         [False, False, True, True]
     """
-    return silent > max(MANY_NODES, MANY_SHARE * known)
+    return nodes > max(MANY_NODES, MANY_SHARE * known)
 
 
-def silence_sightings(silent_s: Mapping[str, float], known: Set[str]) -> tuple[Sighting, ...]:
-    """Nodes that say nothing, each for so many seconds; none while too many are silent."""
-    if too_many_silent(len(silent_s), len(known)):
+def silence_sightings(
+    silent_s: Mapping[str, float], known: Set[str], waiting: Set[str] = frozenset()
+) -> tuple[Sighting, ...]:
+    """Nodes that say nothing, each for so many seconds; none while too many may be silent.
+
+    Nothing is known of those that are `waiting` for their turn to log in.
+    """
+    if too_many(len(silent_s.keys() | waiting), len(known)):
         return ()
     every_s = RULES["node-silent"].every_s
     return tuple(
@@ -81,7 +86,7 @@ def silence_sightings(silent_s: Mapping[str, float], known: Set[str]) -> tuple[S
 def network_trouble(silent: Iterable[str], known: int) -> str:
     """One sentence where silence is the network's; "" where it is not."""
     names = sorted(silent)
-    if not too_many_silent(len(names), known):
+    if not too_many(len(names), known):
         return ""
     return (
         f"{len(names)} of {known} nodes are silent at once ({fold(names)}): look at the way there"

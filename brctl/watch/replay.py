@@ -67,6 +67,10 @@ def _after(record: WatchRecord, state: WatchState | None, policy: WatchPolicy) -
         return replace(state, quiet={**state.quiet, **dict.fromkeys(record.names("nodes"), until)})
     if record.kind == "breaker-closed":
         return closed_breaker(state, record.at)
+    if record.kind in ("crowd", "crowd-over"):
+        nodes = {record.text("rule"): record.names("nodes")} if record.kind == "crowd" else {}
+        left = {rule: held for rule, held in state.crowds.items() if rule != record.text("rule")}
+        return replace(state, crowds={**left, **nodes})
     return state
 
 

@@ -48,7 +48,7 @@ def after_look(
 
 def undiagnosed(held: Suspicion) -> Suspicion:
     """The suspicion as if nobody had diagnosed it: what a diagnosis said of it goes as well."""
-    return replace(held, diagnosed=False, verdicts=(), named_at=None)
+    return replace(held, diagnosed=False, verdicts=(), named_at=None, named=())
 
 
 def reopened(held: Suspicion, acts: Iterable[WatchAct]) -> Suspicion:
@@ -58,7 +58,10 @@ def reopened(held: Suspicion, acts: Iterable[WatchAct]) -> Suspicion:
 
 
 def verdicts_that_cover(
-    suspicion: Suspicion, others: Iterable[Suspicion], subjects: Set[str]
+    suspicion: Suspicion,
+    others: Iterable[Suspicion],
+    subjects: Set[str],
+    beside: Set[str] = frozenset(),
 ) -> tuple[str, ...]:
     """The verdicts that another sign of the same trouble has led to; none when it needs its own.
 
@@ -69,6 +72,7 @@ def verdicts_that_cover(
         suspicion: Confirmed, and not diagnosed.
         others: All that stand; itself among them is passed over.
         subjects: Nodes and jobs whose trouble would be the same.
+        beside: What was looked at in the same diagnosis: it covers a node that it also named.
     """
     seen_at = suspicion.confirmed_at
     return next(
@@ -76,7 +80,10 @@ def verdicts_that_cover(
             other.verdicts
             for other in others
             if other.key != suspicion.key
-            and other.subject in subjects
+            and (
+                other.subject in subjects
+                or (other.subject in beside and suspicion.subject in other.named)
+            )
             and other.named_at is not None
             and seen_at is not None
             and other.named_at >= seen_at

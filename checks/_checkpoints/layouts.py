@@ -41,13 +41,14 @@ class Saves(object):
     """All checkpoints of a directory, oldest first.
 
     `stepless` are names that fit and whose step could not be read, with the reason.
+    `told` is what was read of their loaders, so that each is read once.
     `pointer` is the name in the layout's own file of the newest; None without one.
     """
 
     def __init__(self, root, layout, pattern, world_size=0, model_parallel=0):
         self.layout = LAYOUTS[layout]
         self.world_size, self.model_parallel = world_size, model_parallel
-        self.stepless, self.links, self.listed = [], [], []
+        self.stepless, self.links, self.listed, self.told = [], [], [], {}
         for name in os.listdir(root):
             match = pattern.match(name)
             if match:

@@ -19,6 +19,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
+from checks._ranks.code_release import search_folder, why_not_release
 from checks._ranks.processes import (
     PARKED,
     detach_output,
@@ -63,14 +64,19 @@ def main(request: dict[str, Any]) -> None:
 def prepare(request: dict[str, Any]) -> None:
     """Import what the rank will; a million new objects are no garbage to look for."""
     gc.disable()
-    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        folder = os.path.dirname(os.path.realpath(request["target"]))
-        sys.path[0] = os.getcwd() if request["kind"] == "module" else folder
+    look_first_in(search_folder(request, os.getcwd()))
     for name in ALWAYS:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
     for name in request["imports"]:
         importlib.import_module(name)
+
+
+def look_first_in(folder: str | None) -> None:
+    """Search for modules as the job's own interpreter would."""
+    if folder is not None:
+        sys.path[0] = folder
+    importlib.invalidate_caches()
 
 
 def open_gpu(request: dict[str, Any]) -> str | None:
@@ -150,7 +156,7 @@ def wait(
             leave(request, "the pool dropped it", 0)
         order = take_order(request)
         if order is not None:
-            refuse_changed(request, files)
+            refuse_changed(request, files, order["release"])
             if order["do"] == "start":
                 os.close(pipe)
                 return order
@@ -171,11 +177,16 @@ def take_order(request: dict[str, Any]) -> dict[str, Any] | None:
     return order if order and order.get("token") == request["token"] else None
 
 
-def refuse_changed(request: dict[str, Any], files: dict[str, tuple[int, int]]) -> None:
+def refuse_changed(
+    request: dict[str, Any], files: dict[str, tuple[int, int]], release: dict[str, Any]
+) -> None:
     """Leave when a fresh start would import something else."""
     path = changed(files)
     if path is not None:
         leave(request, f"{path} changed since it was imported", 0)
+    why = why_not_release(request, release)
+    if why is not None:
+        leave(request, why, 0)
 
 
 def leave(request: dict[str, Any], why: str, status: int) -> NoReturn:
@@ -191,6 +202,7 @@ def become(request: dict[str, Any], order: dict[str, Any]) -> None:
     """Take the rank's environment, log and record; from here on this is the rank."""
     rank = order["rank"]
     os.environ.pop(PARKED, None)
+    enter_release(request, order["release"])
     os.environ.update(order["environment"])
     sys.stdout.flush()
     sys.stderr.flush()
@@ -206,6 +218,13 @@ def become(request: dict[str, Any], order: dict[str, Any]) -> None:
     sys.argv = [request["target"], *request["arguments"]]
     gc.freeze()
     gc.enable()
+
+
+def enter_release(request: dict[str, Any], release: dict[str, Any]) -> None:
+    """Stand where a fresh start of the release would, and import from there."""
+    os.environ.update(release["environment"])
+    os.chdir(release["workdir"])
+    look_first_in(search_folder(request, release["workdir"]))
 
 
 def show_command_line(words: list[str]) -> None:

@@ -19,6 +19,7 @@ import time
 import traceback
 from typing import Any
 
+from checks._ranks.code_release import release_of, whatever_release
 from checks._ranks.environment import job_environment, rank_environment, split_launch
 from checks._ranks.processes import (
     PARKED,
@@ -46,9 +47,13 @@ STUB = 'exec(__import__("os").fdopen(3).read(),{"__name__":"brctl.parked"})'
 
 
 def fingerprint(request: dict[str, Any]) -> str:
-    """What a parked process was prepared for; a job that says anything else starts cold."""
-    keys = ("launch", "environment", "workdir", "imports", "progress_dir", "checkpoint_dir")
-    text = json.dumps([request[key] for key in keys], sort_keys=True)
+    """What a parked process was prepared for; a job that says anything else starts cold.
+
+    Not the release of the job's code: of that the process judges itself, it knows what it holds.
+    """
+    keys = ("launch", "imports", "progress_dir", "checkpoint_dir")
+    parts = [request[key] for key in keys] + whatever_release(request)
+    text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -149,7 +154,7 @@ def renew(request: dict[str, Any], files: dict[str, str]) -> bool:
         return False
     number = secrets.token_hex(8)
     order = {"do": "renew", "id": number, "token": record["token"], "lease_s": request["lease_s"]}
-    give_order(files, order)
+    give_order(files, {**order, "release": release_of(request)})
     deadline = time.monotonic() + request["answer_s"]
     while time.monotonic() < deadline:
         now = parked_record(request, files)
@@ -177,7 +182,7 @@ def order_start(request: dict[str, Any], rank: int, local_rank: int) -> dict[str
         start["why"] = why_not_parked(files)
     elif record.get("fingerprint") != fingerprint(request):
         start["why"] = (
-            "it was parked for another launch command, environment, directory or code version"
+            "it was parked for another launch command, environment, directory or list of modules"
         )
     else:
         give_order(files, start_order(request, rank, local_rank, record))
@@ -215,6 +220,7 @@ def start_order(
         "token": record["token"],
         "parked_at": record["parked_at"],
         "environment": rank_environment(request, rank, local_rank),
+        "release": release_of(request),
     }
 
 

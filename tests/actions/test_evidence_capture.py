@@ -12,6 +12,7 @@ import pytest
 
 from brctl.actions import evidence_capture
 from brctl.actions.evidence_capture import BUNDLE, RECORDING, EvidenceCapture
+from brctl.actions.stacks_dump import StacksDump
 from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
@@ -76,7 +77,11 @@ async def test_the_bundle_holds_every_answer_and_its_digest(tmp_path: Path) -> N
 
 
 class _HungSweeps(FakeSweeps):
-    """A look at a hung job takes longer than its step has."""
+    """A look at a hung job, and the packing of an old one, take longer than their step has."""
+
+    async def recording_of(self, verdict: str) -> bytes | None:
+        await asyncio.Event().wait()
+        raise AssertionError(verdict)
 
     async def record(
         self, nodes: Sequence[str], job: Job | None
@@ -85,8 +90,11 @@ class _HungSweeps(FakeSweeps):
         raise AssertionError(nodes, job)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "of_the_job"), [({}, {"job.json"}), ({"verdict": "V-1"}, set())]
+)
 async def test_the_evidence_is_kept_where_the_recording_takes_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verdict: dict[str, str], of_the_job: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The suspects' answers come first, and the missing recording is said."""
     monkeypatch.setattr(evidence_capture, "RECORDED_WITHIN_S", 0.0)
@@ -94,10 +102,32 @@ async def test_the_evidence_is_kept_where_the_recording_takes_too_long(
     assert isinstance(context.sweeps, FakeSweeps)
     hung = _HungSweeps(context.sweeps.world, context.sweeps.checkpoints)
     bound = for_run(replace(context, sweeps=hung), JournalledRun(context, tmp_path, "R-0001"))
-    done = await EvidenceCapture().apply(bound, {"nodes": ["n1"], "job": "demo"})
+    done = await EvidenceCapture().apply(bound, {"nodes": ["n1"], "job": "demo", **verdict})
     assert "no recording: it was not done within 0 s" in done.say
     kept = {path.name for path in (tmp_path / "evidence").iterdir()}
-    assert kept == {BUNDLE, "SHA256SUMS", "job.json", "n1.json"}
+    assert kept == {BUNDLE, "SHA256SUMS", "n1.json"} | of_the_job
+
+
+async def test_the_look_of_the_verdict_is_kept_and_the_job_is_not_asked_again(
+    tmp_path: Path,
+) -> None:
+    """It saw the job before the run stopped it; a look beside the stop would see half of that."""
+    context = fake_context(tmp_path)
+    bound = for_run(context, JournalledRun(context, tmp_path, "R-0001"))
+    given = {"nodes": ["n1"], "job": "demo", "verdict": "V-1"}
+    done = await EvidenceCapture().apply(bound, given)
+    assert (tmp_path / "evidence" / RECORDING).read_text() == "the look of V-1"
+    assert done.out["files"] == ["SHA256SUMS", "n1.json"]
+    assert "the look of V-1 as it was recorded" in done.say
+
+
+async def test_who_gave_no_stack_in_time_is_said_not_to_be_captured(tmp_path: Path) -> None:
+    """What ends with the ranks is asked for before they are stopped, and never waited for long."""
+    context = fake_context(tmp_path)
+    bound = for_run(context, JournalledRun(context, tmp_path, "R-0001"))
+    done = await StacksDump().apply(bound, {"job": "demo", "within": "2s"})
+    assert done.out["silent"] == [2]
+    assert done.say == "stacks of 3 of 4 ranks; not captured: rank2: no answer"
 
 
 def test_a_recording_ends_before_the_step_of_any_shipped_playbook() -> None:

@@ -91,6 +91,15 @@ async def test_ranks_start_only_from_copies_that_agree_and_the_start_is_on_recor
     )  # fmt: skip
 
 
+async def test_half_a_start_is_stopped_also_where_the_copies_differ(tmp_path: Path) -> None:
+    """Its ranks would hold their GPUs while they wait for partners that never come."""
+    bound, context = bound_with(tmp_path, edited=["n3"], ranks={"0": "R-0001"})
+    restart: dict[str, Json] = {"job": "demo", "checkpoint": "/ckpt/step-00000038"}
+    with pytest.raises(ActionFailed, match="n3 has edited-n3"):
+        await ACTIONS["job.restart"].apply(bound, restart)
+    assert context.world.read()["ranks"] == {}
+
+
 async def test_a_lazy_change_is_refused_where_only_urgent_or_due_ones_are_wanted(
     tmp_path: Path,
 ) -> None:

@@ -187,3 +187,21 @@ async def test_a_node_that_says_its_ranks_live_on_stops_no_stop_of_the_others(
         data |= {"ranks": ranks, "undying": ["n1", "n2", "n3", "n4"]}
     with pytest.raises(ActionFailed, match="survive SIGKILL; reboot their nodes"):
         await ACTIONS["job.stop"].apply(bound, {"job": "demo"})
+
+
+async def test_a_return_that_is_undone_puts_the_old_reason_back(tmp_path: Path) -> None:
+    """A guard knows by it that the node computed wrongly; one of others is this run's."""
+    old = {
+        "reason": "a GPU computes wrong results, seen in R-0007",
+        "at": "2026-07-05T12:00:00.000Z",
+    }
+    owners = {"n1": "brctl:R-0007", "n2": "root"}
+    world = {"cordons": {node: {**old, "owner": owner} for node, owner in owners.items()}}
+    context, _ = at(tmp_path, **world)
+    verb, arguments = ACTIONS["node.uncordon"], {"nodes": ["n1", "n2"]}
+    await verb.apply(context, arguments)
+    assert await context.backend.cordons() == {}
+    await verb.undo(context, arguments)
+    now = await context.backend.cordons()
+    assert {cordon.reason for cordon in now.values()} == {old["reason"]}
+    assert [now[node].owner for node in owners] == ["brctl:R-0007", context.owner_mark]

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from brctl.engine.logs.classify import Classifier  # noqa: E402
+from brctl.model.fault import FaultClass  # noqa: E402
 from brctl.model.log_verdict import LogVerdict  # noqa: E402
 from tests.bench.own_rows import verdicts_without_own_rows  # noqa: E402
 
@@ -39,6 +40,11 @@ class LabelledLog:
     @property
     def origin_right(self) -> bool:
         return self.said.origin.value == self.row["origin"]
+
+    @property
+    def is_claim(self) -> bool:
+        """A fault is claimed."""
+        return self.said.fault not in (FaultClass.UNKNOWN, FaultClass.NO_FAULT)
 
     @property
     def is_clean(self) -> bool:
@@ -79,6 +85,23 @@ def reliability(cases: list[LabelledLog]) -> list[str]:
             lines.append(
                 f"  {low:.1f} to {min(high, 1.0):.1f}         {len(inside):>5}   {actual:>15.2f}   {right:>5.2f}"
             )
+    return lines
+
+
+def by_threshold(cases: list[LabelledLog]) -> list[str]:
+    """What a higher bar for claiming a class would cost: below it the answer would be unknown."""
+    lines = ["claimed from   claims   precision   class right"]
+    for least in (0.0, 0.5, 0.6, 0.7, 0.8, 0.9):
+        kept = [c for c in cases if c.is_claim and c.said.probability >= least]
+        quiet = [c for c in cases if c.is_claim and c.said.probability < least]
+        right = sum(c.class_right for c in cases if not c.is_claim)
+        right += sum(c.class_right for c in kept) + sum(
+            c.row["fault_class"] == "unknown" for c in quiet
+        )
+        precision = sum(c.class_right for c in kept) / max(1, len(kept))
+        lines.append(
+            f"  {least:.1f}          {len(kept):>6}   {precision:>9.3f}   {right / len(cases):>11.3f}"
+        )
     return lines
 
 
@@ -129,7 +152,7 @@ def main() -> int:
     if options.o == "json":
         print(json.dumps(result, indent=2))
         return 0
-    print("\n".join([*confusion(cases), "", *reliability(cases), ""]))
+    print("\n".join([*confusion(cases), "", *reliability(cases), "", *by_threshold(cases), ""]))
     for name, value in result.items():
         print(f"{name:<28}{value:.3f}" if isinstance(value, float) else f"{name:<28}{value}")
     if options.wrong:

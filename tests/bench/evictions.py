@@ -136,12 +136,16 @@ def evict(lab: Lab, axis: str, ranks: tuple[int, ...]) -> Eviction:
     return Eviction(axis, nodes, died_at, resumed, seconds)
 
 
-def undisturbed(steps: int) -> Mapping[int, set[str]]:
+def axes_flag() -> str:
+    """How the job of this bench is cut."""
+    return "--axes=" + ",".join(f"{axis}={size}" for axis, size in AXES)
+
+
+def undisturbed(steps: int, *flags: str) -> Mapping[int, set[str]]:
     """The losses of the same ranks on this machine, with nothing between them."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        sizes = ",".join(f"{axis}={size}" for axis, size in AXES)
-        argv = [sys.executable, "-m", "brctl.training", f"--axes={sizes}", f"--steps={steps}"]
+        argv = [sys.executable, "-m", "brctl.training", f"--steps={steps}", *flags]
         environment = {
             **os.environ, "WORLD_SIZE": str(NODES), "LOCAL_WORLD_SIZE": "1", "OMP_NUM_THREADS": "1",
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29611", "GLOO_SOCKET_IFNAME": "lo",
@@ -174,7 +178,7 @@ def main() -> None:
             for axis, group in part:
                 say(row(evict(lab, axis, group)))
             observed.append(lab.losses())
-    expected = undisturbed(max(map(max, observed)))
+    expected = undisturbed(max(map(max, observed)), axes_flag())
     equal = sum(losses == expected.get(s) for seen in observed for s, losses in seen.items())
     steps = sum(map(len, observed))
     say(f"losses: {equal} of {steps} steps bit by bit those of an undisturbed run")

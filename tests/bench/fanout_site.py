@@ -60,7 +60,7 @@ def addresses(count: int) -> tuple[str, ...]:
 def open_fleet(folder: Path, count: int) -> Iterator[Fleet]:
     """A healthy fleet of `count` hosts, one real sshd behind all of them."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    key = _write_keys(folder, addresses(count))
+    key = write_keys(folder, addresses(count))
     sshd = shutil.which("sshd", path="/usr/sbin:/usr/bin")
     if sshd is None:
         raise SystemExit("fanout: no sshd (Debian: openssh-server)")
@@ -77,7 +77,7 @@ def open_fleet(folder: Path, count: int) -> Iterator[Fleet]:
         server.wait(10)
 
 
-def _write_keys(folder: Path, hosts: Sequence[str]) -> asyncssh.SSHKey:
+def write_keys(folder: Path, hosts: Sequence[str]) -> asyncssh.SSHKey:
     """Keys, known_hosts with one line a host, and a home whose login shell reads nothing."""
     host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     home = folder / "home" / ".ssh"

@@ -89,11 +89,12 @@ def _brctl(folder: Path, hostfile: Path) -> list[str]:
             "--deadline", f"{COMMAND_S}s", "--", f"echo {SAY}"]  # fmt: skip
 
 
-def write_config(folder: Path, hostfile: Path, transport: str) -> Path:
+def write_config(folder: Path, hostfile: Path, transport: str, state: str = "state") -> Path:
     """A brctl configuration of these hosts."""
     config = folder / f"{hostfile.name}-{transport}.yaml"
     config.write_text(
-        "apiVersion: brctl.dev/v1\nkind: Config\ncontext: bench\nstate_dir: state\n"
+        "apiVersion: brctl.dev/v1\nkind: Config\ncontext: bench\n"
+        f"state_dir: {state}\n"
         f"contexts: {{bench: {{inventory: [{{file: {hostfile.name}.inventory}}]}}}}\n"
         f"ssh: {{user: root, identity_file: id, known_hosts: known_hosts, fanout: 64,"
         f" transport: {transport}, connect_timeout: {CONNECT_S}s, login_timeout: {LOGIN_S}s}}\n"

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import ctypes
 import importlib.util
+import itertools
 import json
 import mmap
 import os
@@ -30,8 +31,9 @@ from pathlib import Path
 
 from brctl.actions.registry import ACTIONS
 from brctl.backends.ranks.parking import Parking
+from brctl.engine.application.diagnose import DiagnosisScope, look_once
 from brctl.engine.controller.wiring import Controller, open_controller
-from brctl.engine.job.diagnose import diagnose_once, keep
+from brctl.engine.job.diagnose import keep
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
@@ -67,6 +69,7 @@ PAPER = {"swap": 10.87, HOT_UPDATE: 11.04}
 """ByteRobust, arXiv 2509.16293, section 8.2.1: times faster than a requeue."""
 
 # Steps of swap-and-resume by the phase they are shown in; what is between them is plan and guards.
+# While several steps run, the time is that of the phase which is listed last.
 PHASES = {
     "evidence": ("evidence",),
     "reserve": ("cordon", "ckpt", "reserve"),
@@ -79,11 +82,16 @@ COLUMNS = ("plan", *PHASES, "install", "checks", "first step")
 
 @dataclass
 class RecoveryTiming:
-    """One recovery: seconds by phase, and what has to be said about it."""
+    """One recovery: seconds by phase, and what has to be said about it.
+
+    Attributes:
+        steps: Of a run, each step with the seconds since the verdict at which it began and ended.
+    """
 
     detect_s: float
     phases: dict[str, float] = field(default_factory=dict)
     say: str = ""
+    steps: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def total_s(self) -> float:
@@ -140,9 +148,8 @@ class Bench:
         began = time.monotonic()
         await asyncio.to_thread(self._lab.break_node, self._fault, self._culprit)
         while True:
-            found = await diagnose_once(
-                controller, controller.job(None), controller.job(None).nodes
-            )
+            job = controller.job(None)
+            found = await look_once(controller, DiagnosisScope(job, job.nodes), print)
             main = found.verdicts[0]
             if main.nodes and main.confidence is not Confidence.LOW:
                 if main.nodes != (self._culprit,):
@@ -186,20 +193,18 @@ class Bench:
 
     def _fill(self, timing: RecoveryTiming, run_dir: Path, began: float, job: Job) -> None:
         """Phases from the journal's own times; the first step from the job's own account."""
-        spans: dict[str, float] = {}
+        spans: list[tuple[str, float, float]] = []
         intent: dict[str, float] = {}
-        ended = 0.0
         for event in read_journal(run_dir).events:
             step, at = str(event.fields.get("step")), event.at.timestamp()
             if event.type is EventType.STEP_INTENT:
                 intent[step] = at
             elif event.type is EventType.STEP_RESULT:
-                spans[step] = spans.get(step, 0.0) + at - intent[step]
-                ended = at if step == "restart" else ended
+                spans.append((step, intent[step], at))
                 timing.say += str(event.fields.get("say")) if step == "restart" else ""
-        for phase, steps in PHASES.items():
-            timing.phases[phase] = sum(spans.get(step, 0.0) for step in steps)
-        timing.phases["plan"] = ended - began - sum(timing.phases[phase] for phase in PHASES)
+        timing.steps = tuple((step, start - began, end - began) for step, start, end in spans)
+        ended = next(end for step, _, end in spans if step == "restart")
+        timing.phases |= phases_of(spans, began, ended)
         timing.phases["first step"] = self._first_step(job, ended) - ended
 
     async def requeue(self) -> RecoveryTiming:
@@ -277,6 +282,19 @@ class Bench:
             await asyncio.sleep(0.02)
 
 
+def phases_of(
+    spans: Sequence[tuple[str, float, float]], began: float, ended: float
+) -> dict[str, float]:
+    """Seconds by phase from one moment to another; they are disjoint and sum up to all of it."""
+    marks = sorted({began, ended, *(at for _, *both in spans for at in both if began < at < ended)})
+    found = dict.fromkeys(("plan", *PHASES), 0.0)
+    for start, end in itertools.pairwise(marks):
+        running = {step for step, since, until in spans if since <= start and end <= until}
+        names = [name for name, steps in PHASES.items() if running & set(steps)]
+        found[names[-1] if names else "plan"] += end - start
+    return found
+
+
 @contextlib.contextmanager
 def phase(timing: RecoveryTiming, name: str) -> Iterator[None]:
     began = time.monotonic()
@@ -336,6 +354,7 @@ async def measure(
             print(f"round {number + 1}  {name:<18}{last.total_s:6.1f} s  detect"
                   f" {last.detect_s:.1f} s  load {os.getloadavg()[0]:.1f}  {parts}  {last.say}",
                   flush=True)  # fmt: skip
+            print("".join(f"    {s} {b:.2f}-{e:.2f}" for s, b, e in last.steps), flush=True)
     return found
 
 

@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
@@ -54,6 +56,82 @@ def test_what_torch_saved_is_whole(saved: Path) -> None:
     assert value(found, "complete") is True
     assert value(found, "bad_items") == 0
     assert value(found, "bytes") == sum(f.stat().st_size for f in saved.glob("*.distcp"))
+
+
+def test_one_made_of_wrong_numbers_is_not_whole(saved: Path) -> None:
+    """The earliest finding of its ranks is the reason; one that cannot be read is no health."""
+    marks = saved / "numbers"
+    marks.mkdir()
+    assert value(look(saved), "complete") is True
+    (marks / "rank-00000.json").write_text('{"kind": "sum", "step": 19}')
+    (marks / "rank-00003.json").write_text('{"kind": "product", "step": 17, "module": "head"}')
+    found = look(saved)
+    assert value(found, "complete") is False
+    assert value(found, "problem") == (
+        "numbers were wrong since step 17, before it was saved: head (product)"
+    )
+    (marks / "rank-00005.json").write_text("[]")
+    assert str(value(look(saved), "problem")).startswith("numbers/rank-00005.json: TypeError")
+
+
+@pytest.mark.parametrize(
+    "junk",
+    ['{"kind": "sum", "step": Infinity}', "[" * 65536, None],
+    ids=["infinite", "deep", "folder"],
+)
+def test_a_mark_that_cannot_be_read_is_a_reason_and_hides_no_other_checkpoint(
+    saved: Path, junk: str | None
+) -> None:
+    """One bad file of the newest must not take the older ones from a restart."""
+    older = shutil.copytree(saved, saved.parent / "step-00000010")
+    marks = saved / "numbers"
+    marks.mkdir()
+    if junk is None:
+        (marks / "rank-00000.json").mkdir()
+    else:
+        (marks / "rank-00000.json").write_text(junk)
+    found = look(saved)
+    assert value(found, "complete") is False
+    assert str(value(found, "problem")).startswith("numbers/rank-00000.json: ")
+    assert found.values["job.checkpoint.complete", f"ckpt:{older.name}"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ('{"position": 3, "of": 1, "samples": 8, "global_batch": []}', True),
+        ("[" * 65536, False),
+        (f'{{"position": 3, "of": 1, "state": "{"x" * 65536}"}}', False),
+    ],
+    ids=["list", "deep", "long"],
+)
+def test_a_loader_state_of_any_shape_is_read_or_is_a_reason(
+    saved: Path, text: str, *, complete: bool
+) -> None:
+    """And the probe goes on."""
+    (saved / "loader").mkdir()
+    (saved / "loader" / "rank-00000.json").write_text(text)
+    assert value(look(saved), "complete") is complete
+
+
+@pytest.mark.parametrize("name", ["loader_positions", "wrong_numbers"])
+def test_a_folder_that_cannot_be_listed_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As one of another user; nothing of it is taken for healthy."""
+    module = import_module(f"checks._checkpoints.{name}")
+
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", path)
+
+    for folder in ("loader", "numbers"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(module.os, "listdir", refuse)
+    if name == "wrong_numbers":
+        assert "PermissionError" in module.wrong_numbers_in(str(tmp_path))
+    else:
+        ranks, problem = module.positions_in(str(tmp_path))
+        assert (ranks, "PermissionError" in problem) == ({}, True)
 
 
 def test_a_truncated_part_is_found_though_metadata_is_there(saved: Path) -> None:
@@ -142,13 +220,32 @@ def test_a_part_outside_the_checkpoint_is_refused(saved: Path) -> None:
     assert value(look(saved), "complete") is False
 
 
-def test_only_the_newest_are_looked_at(saved: Path) -> None:
+def test_only_the_newest_are_looked_at_where_one_is_whole(saved: Path) -> None:
     """A directory of thousands of checkpoints costs what the newest few cost."""
-    for step in range(21, 40):
-        (saved.parent / f"step-{step:08d}").mkdir()
+    for step in range(21, 25):
+        shutil.copytree(saved, saved.with_name(f"step-{step:08}"))
     found = look(saved, newest=3)
     assert sum(name == "job.checkpoint.step" for name, _ in found.values) == 3
-    assert found.values["job.checkpoint.count", ""] == 20
+    assert found.values["job.checkpoint.count", ""] == 5
+
+
+def test_no_more_than_64_are_looked_at_where_none_is_whole(saved: Path) -> None:
+    shutil.rmtree(saved)
+    for step in range(21, 121):
+        (saved.parent / f"step-{step:08d}").mkdir()
+    found = look(saved, newest=3)
+    assert sum(name == "job.checkpoint.step" for name, _ in found.values) == 64
+    assert found.values["job.checkpoint.count", ""] == 100
+
+
+def test_older_ones_are_looked_at_until_one_is_whole(saved: Path) -> None:
+    """Eight checkpoints made of wrong numbers must not hide the sound one before them."""
+    for step in range(21, 25):
+        later = shutil.copytree(saved, saved.with_name(f"step-{step:08}"))
+        (later / "numbers").mkdir()
+        (later / "numbers" / "rank-00000.json").write_text('{"kind": "sum", "step": 20}')
+    found = look(saved, newest=2)
+    assert value(found, "complete") is True
 
 
 def test_nothing_of_torch_is_imported_by_the_probe() -> None:

@@ -28,13 +28,15 @@ def test_the_kernel_tells_of_a_real_connection() -> None:
     assert not load_probe("fabric.tcp").is_of_a_job(sent)
 
 
-def measured(*connections: Mapping[str, object]) -> dict[str, object]:
-    """What is said of one peer with these connections, none of which was there before."""
+def measured(
+    *connections: Mapping[str, object], before: Mapping[object, Mapping[str, object]] | None = None
+) -> dict[str, object]:
+    """What is said of one peer with these connections after a tenth of a second."""
     probe = load_probe("fabric.tcp")
     readings = probe.Readings()
     usual = {"state": 1, "timeouts": 0, "unacked": 0, "last_sent_ms": 5, "last_received_ms": 5}
     group = [{**usual, "key": n, **connection} for n, connection in enumerate(connections)]
-    probe.measure_peer(readings, "peer:10.0.0.2", group, {})
+    probe.measure_peer(readings, "peer:10.0.0.2", group, before or {}, 100_000.0)
     return {row["name"].removeprefix("fabric.tcp."): row["value"] for row in readings.rows}
 
 
@@ -64,6 +66,16 @@ def test_logins_and_the_machine_itself_are_no_peers(
 ) -> None:
     connection = {"ports": ports, "peer": peer}
     assert load_probe("fabric.tcp").is_of_a_job(connection) is is_of_a_job
+
+
+def test_a_path_is_busy_while_data_waits_and_not_while_the_peer_has_no_room() -> None:
+    old = {"busy_us": 5_000_000, "peer_full_us": 1_000_000}
+    sends = {"busy_us": 5_090_000, "peer_full_us": 1_010_000}
+    assert measured(sends, before={0: old})["busy_pct"] == 80.0
+    held_up = {"busy_us": 5_090_000, "peer_full_us": 1_090_000}
+    assert measured(held_up, before={0: old})["busy_pct"] == 0.0
+    assert "busy_pct" not in measured(sends)
+    assert "busy_pct" not in measured({}, before={0: {}})
 
 
 def test_what_the_peer_had_already_was_not_lost() -> None:

@@ -83,3 +83,20 @@ def test_a_checkpoint_whose_loaders_stood_still_or_are_missing_is_passed_over(
     assert document["latest"]["path"] == str(older if why else newer)
     assert str(found["problem"] or "").startswith(why)
     assert bool(found["problem"]) is bool(why)
+
+
+def test_a_wrong_sum_of_samples_is_warned_of_and_the_checkpoint_stays_usable(
+    tmp_path: Path,
+) -> None:
+    """Nothing stops: whether the samples matter is a person's to say."""
+    config = write_site(tmp_path, local_config("job"), INVENTORY, job=JOB)
+    save = saves.deepspeed(tmp_path / "ckpt", 100)
+    for rank, samples in enumerate((400, 388)):
+        place = {"position": 100, "samples": samples, "global_batch": 8, "since_step": 0}
+        save_position(save, rank, 2, place)
+    code, text = call(ckpt_module, config, "latest", "-o", "json")
+    document = json.loads(text)
+    said = "2 of 2 loader states, 788 samples and not 100 x 8: a restart from it repeats 12"
+    assert (code, document["latest"]["path"]) == (0, str(save))
+    assert document["latest"]["loader"] == said
+    assert document["remarks"] == [f"WARNING {save.name}: {said}"]

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.application.fix import choose_fix, join_fixes, plan_fix, start_planned
+from brctl.engine.application.fix import (
+    choose_fix,
+    in_the_words_of,
+    join_fixes,
+    plan_fix,
+    start_planned,
+)
 from brctl.engine.application.runs import all_playbooks, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
@@ -393,3 +399,18 @@ async def test_a_fix_that_asks_people_at_its_gate_is_started_with_their_words(
     planned = await plan_fix(context, fix)
     assert planned.words == "swap 1"
     assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
+
+
+@pytest.mark.parametrize(("probability", "said"), [(0.99, (True, None)), (0.8, (False, "swap 1"))])
+async def test_what_a_watcher_decided_is_started_in_the_words_of_its_own_plan(
+    probability: float, said: tuple[bool, str | None], site: Settings, tmp_path: Path
+) -> None:
+    """So nobody has to plan before it does, only to learn what is typed."""
+    verdict = replace(keep(site), probability=probability)
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
+    context = fake_context(tmp_path)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    prepared = (await plan_fix(context, fix)).prepared
+    request = in_the_words_of(prepared, request_for(site))
+    assert (request.yes, request.typed) == said

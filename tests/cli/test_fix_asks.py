@@ -67,7 +67,9 @@ def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
     keep(site)
     begun: list[str] = []
 
-    async def start(_context: object, _settings: object, prepared: Prepared, *_: object) -> Path:
+    async def start(
+        _context: object, _settings: object, prepared: Prepared, *_: object, **__: object
+    ) -> Path:
         begun.append(prepared.plan.playbook)
         raise UnavailableError("started")
 
@@ -88,7 +90,7 @@ def test_who_will_be_asked_for_words_sees_the_cost_before_anything_changes(
     verdict = replace(keep(site), probability=0.8)
     verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
 
-    async def start(*_: object) -> Path:
+    async def start(*_: object, **__: object) -> Path:
         raise UnavailableError("started")
 
     monkeypatch.setattr("brctl.cli.running.start_planned", start)
@@ -210,7 +212,7 @@ def test_who_agreed_on_the_command_line_is_not_asked_again(
     """Nor is a script, whose verdict is sure enough for nobody to be asked."""
     keep(site)
 
-    async def start(*_: object) -> Path:
+    async def start(*_: object, **__: object) -> Path:
         raise UnavailableError("started")
 
     monkeypatch.setattr("brctl.cli.running.start_planned", start)

@@ -110,6 +110,8 @@ def test_mistakes_are_errors_with_a_way_out(config: Path) -> None:
         call(ingest_module, config, "alertmanager", "--listen", "0.0.0.0:9095")
     with pytest.raises(UsageError, match="write HOST:PORT"):
         call(ingest_module, config, "alertmanager", "--listen", "9095")
+    with pytest.raises(UsageError, match=r"a\.\.b has no address here"):
+        call(ingest_module, config, "alertmanager", "--listen", "a..b:9095")
     (config.parent / "bad").write_text("{}")
     with pytest.raises(ConfigError, match="version 4"):
         call(ingest_module, config, "alertmanager", str(config.parent / "bad"))
@@ -131,7 +133,7 @@ def listening(config: Path, *flags: str) -> Iterator[int]:
         assert "listening on" in line
         yield int(line.split(";")[0].rpartition(":")[2])
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 143
+        assert process.wait(TIMEOUT_S) == 143
     finally:
         process.kill()
         process.wait()

@@ -10,6 +10,7 @@ import pytest
 
 from brctl.cli.commands import inventory as inventory_module
 from tests.cli.test_run import call
+from tests.timeouts import TIMEOUT_S
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -39,7 +40,7 @@ def port() -> Iterator[int]:
     yield server.get_port()
     asyncio.run_coroutine_threadsafe(stop(server), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(TIMEOUT_S)
     loop.close()
 
 

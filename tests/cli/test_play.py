@@ -1,11 +1,13 @@
 """`brctl play|fix|cordon|job|ckpt|standby` from the command line to the exit code."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -303,23 +305,34 @@ def test_a_run_whose_waiting_process_died_is_found_by_the_next_sweep(
     brctl: Brctl, tmp_path: Path
 ) -> None:
     """After a reboot nobody waits any more; cron's sweep carries out what silence means."""
-    playbook = tmp_path / "asks.yaml"
-    playbook.write_text(ASKS.replace("EXPIRES", "3s"))
-    assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
     run_dir = tmp_path / "state" / "runs" / "R-0001"
-    deadline = monotonic() + TIMEOUT_S
-    while not (found := [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]):
-        assert monotonic() < deadline
-        sleep(0.05)
-    for process in found:
-        os.kill(int(process.name), signal.SIGKILL)
-    due = due_at(run_dir)
-    assert due is not None
+    due = _left_alone(brctl, run_dir, "n3", expires_s=3)
+    if now() > due:  # its time was up before its process was killed: a busy machine
+        run_dir = run_dir.with_name("R-0002")
+        due = _left_alone(brctl, run_dir, "n2", expires_s=60)
     assert overdue(tmp_path / "state", due) == ()
     sleep(max(0.0, (due - now()).total_seconds()) + 0.1)
-    assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ("R-0001",)
-    _until("expired", tmp_path, "R-0001")
+    assert asyncio.run(expire_overdue(tmp_path / "state", now())) == (run_dir.name,)
+    _until("expired", tmp_path, run_dir.name)
     assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ()
+
+
+def _left_alone(brctl: Brctl, run_dir: Path, node: str, expires_s: int) -> datetime:
+    """When the time is up of a new run that waits for an answer and whose process was killed."""
+    playbook = run_dir.parents[2] / "asks.yaml"
+    playbook.write_text(ASKS.replace("EXPIRES", f"{expires_s}s"))
+    assert brctl("play", "run", str(playbook), "--set", f"nodes={node}") == 6
+    due, deadline = due_at(run_dir), monotonic() + TIMEOUT_S
+    assert due is not None
+    while not (found := [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]):
+        assert monotonic() < deadline
+        if now() > due:
+            break
+        sleep(0.05)
+    for process in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(process.name), signal.SIGKILL)
+    return due
 
 
 def test_people_label_nodes_and_take_their_labels_back(

@@ -292,11 +292,11 @@ def test_what_the_terminal_cannot_show_is_written_as_an_escape(
 def test_a_file_too_large_for_the_transport_is_refused_before_a_node_is_asked(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Srun takes it whole."""
+    """The broker takes it whole."""
     monkeypatch.setattr(streaming, "WHOLE_LIMIT_BYTES", 3)
     monkeypatch.setattr(cp_module, "run_on_chosen", None)
     (tmp_path / "new").write_text("much")
-    argv = ("-w", "n1", "--transport", "srun", str(tmp_path / "new"), "/nowhere/new")
+    argv = ("-w", "n1", "--transport", "broker", str(tmp_path / "new"), "/nowhere/new")
     with pytest.raises(UsageError, match="holds it whole"):
         call(cp_module, config, *argv)
 
@@ -304,9 +304,9 @@ def test_a_file_too_large_for_the_transport_is_refused_before_a_node_is_asked(
 def test_no_more_nodes_hold_an_input_than_fit_in_memory(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over srun each in flight has a copy; over a transport with streams none has."""
+    """Over the broker each in flight has a copy; over a transport with streams none has."""
     monkeypatch.setattr(copying, "IN_FLIGHT_LIMIT_BYTES", 8)
-    for transport, fanout in (("srun", 2), ("local", 64)):
+    for transport, fanout in (("broker", 2), ("paramiko", 64)):
         argv = ["--config", str(config), "--transport", transport, "-f", "64"]
         settings = read_common(argv)[0].settings()
         chosen = asyncio.run(choose(settings, "n[1-4]", None))

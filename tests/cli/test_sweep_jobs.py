@@ -18,6 +18,7 @@ from brctl.engine.controller.clock import now
 from brctl.engine.job.look_store import keep_look, last_look
 from brctl.engine.job.looks import stopped_by
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
+from brctl.engine.sweeps.trend_store import TrendStore
 from brctl.journal.store import Journal, new_run
 from brctl.library.shipped import shipped_dir
 from brctl.model.jobs.job_look import JobLook, JobState
@@ -94,6 +95,16 @@ def test_a_job_that_takes_steps_is_no_news_and_its_step_is_known(
     ranks.run(step=7)
     assert call(sweep_module, config, *CRON) == (0, "")
     assert "demo on 2 nodes: step 7 (looked" in call(status_module, config)[1]
+
+
+def test_two_looks_of_cron_are_the_rate_that_job_show_draws(config: Path, ranks: Ranks) -> None:
+    for step in (7, 9):
+        ranks.run(step=step)
+        assert call(sweep_module, config, *CRON) == (0, "")
+    found = TrendStore(config.parent / "state", "here").read(["demo"], now())
+    rates = {s.metric: [v for v in s.values if v is not None] for s in found.series}
+    assert set(rates) == {"steps_per_s"}
+    assert all(rate > 0 for rate in rates["steps_per_s"])
 
 
 def test_a_job_that_stands_is_told_once_with_its_verdict_and_so_is_its_end(

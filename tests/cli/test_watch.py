@@ -81,6 +81,8 @@ def test_the_flag_takes_seconds_or_a_duration_or_nothing(
         (["cp", "a", "b", "--watch"], "`brctl cp a` is done once"),
         (["job", "start", "--watch"], "`brctl job start` is done once"),
         (["fix", "--watch"], "is done once"),
+        (["lab", "up", "--watch"], "`brctl lab up` is done once"),
+        (["lab", "demo", "--watch", "--fault", "no-such"], "no fault `no-such`"),
         (["ls", "--watch=0"], "between 0.5 s and a day"),
         (["ls", "--watch=soon"], "not a duration"),
     ],

@@ -15,7 +15,7 @@ from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import Leader
 from brctl.model.fault import FaultClass
 from brctl.model.units import rfc3339
-from brctl.model.watch.state import Suspicion, WatchAct, WatchRecord, WatchState
+from brctl.model.watch.state import MassEvent, Suspicion, WatchAct, WatchRecord, WatchState
 from brctl.view.fleet.prometheus import METRICS, totals_text
 from brctl.view.watch.metrics import watch_totals
 
@@ -51,19 +51,22 @@ def test_status_shows_who_leads_what_is_suspected_and_the_breaker(
     at = now()
     act = WatchAct(at, "V-1", FaultClass.GPU_LOST, ("n3",), "llm", 7, 1)
     suspicion = Suspicion("gpu", "n3", at, 4, "gpu 5 is lost", confirmed_at=at)
-    site.save_state(WatchState(at, suspicions={"gpu/n3": suspicion}, acts=(act,)))
+    untold = {"many-silent": MassEvent("many-silent", "30 of 128 nodes are silent", ("n9",))}
+    site.save_state(WatchState(at, suspicions={"gpu/n3": suspicion}, acts=(act,), untold=untold))
     site.append(WatchRecord(1, at, "suspicion", {"rule": "gpu", "subject": "n3", "text": "lost"}))
     site.tell_status({"at": rfc3339(at), "holder": "ctl1 pid 7", "mode": "act", "nodes": 128,
                       "talking": 127, "silent": ["n9"], "problem": ""})  # fmt: skip
     assert run(["watch", "status"]) == 1
     text = capsys.readouterr().out
     for part in ("act  leader ctl1 pid 7", "128 nodes: 127 talking", "breaker closed 1/3 (5m00)",
-                 "suspected  gpu n3: gpu 5 is lost", "silent  n9"):  # fmt: skip
+                 "suspected  gpu n3: gpu 5 is lost", "silent  n9",
+                 "untold  many-silent: no sink took the page yet: 30 of 128"):  # fmt: skip
         assert part in text
     assert run(["watch", "status", "-o", "json"]) == 1
     body = json.loads(capsys.readouterr().out)
     assert body["suspicions"][0]["confirmed"] is True
     assert body["records"][0]["rule"] == "gpu"
+    assert body["untold"] == {"many-silent": "30 of 128 nodes are silent"}
 
 
 def test_a_watcher_that_was_heard_of_minutes_ago_is_not_there(

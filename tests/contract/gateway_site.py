@@ -17,6 +17,7 @@ from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD
 from tests.fakes.pythons import OLDEST_PYTHON
+from tests.timeouts import TIMEOUT_S
 
 _TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter", "ssh")))
 CAN_ISOLATE = bool(_TOOLS and SSHD and os.geteuid() == 0)
@@ -101,7 +102,7 @@ def open_gateway_site(folder: Path, leaves: int) -> Iterator[GatewaySite]:
         )  # fmt: skip
         yield GatewaySite(
             SshSettings(
-                "root", (folder / "ours",), keys, connect_timeout_s=3, login_timeout_s=3,
+                "root", (folder / "ours",), keys, connect_timeout_s=5, login_timeout_s=10,
                 transport="asyncssh", gateways="tree",
             ),
             gateway,
@@ -114,7 +115,7 @@ def open_gateway_site(folder: Path, leaves: int) -> Iterator[GatewaySite]:
     finally:
         for process in processes:
             process.kill()
-            process.wait(10)
+            process.wait(TIMEOUT_S)
         for line in (
             f"ip link del {tag}x",
             f"ip route del unreachable {far}.0/24",

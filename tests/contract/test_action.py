@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "stacks.dump": {"job": "demo"},
     "nccl.bisect": {"nodes": ["n1", "n2", "n3"]},
     "ckpt.select": {"job": "demo"},
+    "corruption.locate": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},
     "incident.note": {"text": "hello"},
     "incident.timeline": {},

@@ -25,9 +25,10 @@ from tests.contract.transport_sites import Site, open_site
 from tests.fakes import owned_gateway
 from tests.fakes.fix_site import CONFIG, INVENTORY, JOB
 from tests.fakes.run_context import example_verdict
+from tests.timeouts import TIMEOUT_S
 
 PROGRAM = Path(owned_gateway.__file__)
-ASKED = Command(("hostname",), deadline_s=20)
+ASKED = Command(("hostname",), deadline_s=TIMEOUT_S)
 BEHIND = tuple(Node(f"n{i}", f"10.9.0.{i}", via="gw") for i in (1, 2))
 Ask = Callable[[str], "AsyncIterator[CommandResult]"]
 
@@ -70,7 +71,8 @@ async def test_one_that_drops_answers_and_stays_alive_is_not_waited_for(
     """It beats for ever and never says a word of the nodes: the command hung for ever."""
     monkeypatch.setattr(gateway_transport, "GRACE_S", 0.2)
     command = dataclasses.replace(ASKED, deadline_s=0.2)
-    transport, _ = owned(site, "drop")
+    hurried = dataclasses.replace(site.ssh, connect_timeout_s=3.0, login_timeout_s=4.0)
+    transport, _ = owned(dataclasses.replace(site, ssh=hurried), "drop")
     found = [a async for a in gather(transport, BEHIND, lambda _: command, limit=4)]
     await transport.close()
     assert {answer.outcome for answer in found} == {Outcome.UNREACHABLE}

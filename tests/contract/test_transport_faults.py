@@ -124,7 +124,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     finally:
         if process:
             process.kill()
-            process.wait(10)
+            process.wait(TIMEOUT_S)
         subprocess.run(["ip", "link", "del", f"{tag}a"], check=False, capture_output=True)
         subprocess.run(["ip", "netns", "del", tag], check=False, capture_output=True)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
+import pytest
 
 from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
@@ -33,6 +34,8 @@ SICK_KINDS = {
     "unknown": Outcome.HOST_KEY_MISMATCH,
 }
 """Which outcome each sick kind of node ends as."""
+_SILENT_KINDS = ("deaf", "mute")
+"""Of which only our own deadline can tell."""
 
 Reader = asyncio.StreamReader | asyncssh.SSHReader[bytes]
 Writer = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
@@ -99,11 +102,13 @@ async def _serve_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
 
 
 async def _pump(source: Reader, sink: Writer) -> None:
-    with contextlib.suppress(OSError, asyncssh.Error):
+    with contextlib.suppress(OSError, asyncssh.Error, asyncssh.SignalReceived):
         while data := await source.read(1 << 16):
             sink.write(data)
             await sink.drain()
-        if isinstance(sink, asyncio.StreamWriter):  # a channel's end follows from the exit status
+    # Also where the connection broke. A channel's end follows from the exit status.
+    if isinstance(sink, asyncio.StreamWriter):
+        with contextlib.suppress(OSError):
             sink.write_eof()
 
 
@@ -138,8 +143,11 @@ async def serve(
 
 
 @asynccontextmanager
-async def open_site(folder: Path, *, real_sshd: bool) -> AsyncIterator[Site]:
-    """Start every kind of node and stop them all again."""
+async def open_site(folder: Path, *, real_sshd: bool, patient: bool = True) -> AsyncIterator[Site]:
+    """Start every kind of node and stop them all again.
+
+    Patient, a login may take as long as a busy machine makes it.
+    """
     host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     user_key.write_private_key(str(folder / "id"))
     (folder / "id").chmod(0o600)
@@ -165,10 +173,10 @@ async def open_site(folder: Path, *, real_sshd: bool) -> AsyncIterator[Site]:
         known = host_key.export_public_key().decode()
         entries = [f"[127.0.0.1]:{port} {known}" for port in sorted(set(ports.values()))]
         (folder / "known_hosts").write_text("".join(entries))
-        yield _site(folder, ports)
+        yield _site(folder, ports, patient=patient)
 
 
-def _site(folder: Path, ports: dict[str, int]) -> Site:
+def _site(folder: Path, ports: dict[str, int], *, patient: bool) -> Site:
     nodes = {name: Node(name, "127.0.0.1", port) for name, port in ports.items()}
     nodes["unknown"] = Node("unknown", "127.0.0.2", ports["unknown"])
     # TCP cannot be sent to the broadcast address: the kernel says so at once.
@@ -177,10 +185,16 @@ def _site(folder: Path, ports: dict[str, int]) -> Site:
         user="root",
         identity_files=(folder / "id",),
         known_hosts=folder / "known_hosts",
-        connect_timeout_s=3.0,
-        login_timeout_s=4.0,
+        connect_timeout_s=TIMEOUT_S if patient else 3.0,
+        login_timeout_s=TIMEOUT_S if patient else 4.0,
     )
     return Site(ssh=ssh, **nodes)
+
+
+def is_patient(request: pytest.FixtureRequest) -> bool:
+    """Whether nothing in this test waits for a login that never comes."""
+    parameters = getattr(request.node, "callspec", None)
+    return parameters is None or parameters.params.get("kind") not in _SILENT_KINDS
 
 
 @contextlib.contextmanager
@@ -209,7 +223,7 @@ def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) 
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(TIMEOUT_S)
 
 
 def _wait_until_open(port: int) -> None:

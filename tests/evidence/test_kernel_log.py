@@ -164,6 +164,7 @@ KERNEL_LINES = [
     "NVRM: API mismatch: the client has the version 550.54.15",
     "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x23:0x65:1401)",
     "eno1: NIC Link is Down",
+    "mlx5_core 0000:5e:00.0 mlx5_3: Port: 1 Link DOWN",
     "pcieport 0000:80:01.1: AER: Uncorrectable (Non-Fatal) error received: 0000:81:00.0",
     "mlx5_core 0000:9a:00.0: Port module event[error]: module 1, Cable error, High Temperature",
     "blk_update_request: I/O error, dev sda, sector 12345",

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brctl.evidence.assess import Assessment
+from brctl.evidence.burnin import not_compared
 from brctl.evidence.peers import assess_peers
 from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
@@ -76,3 +77,46 @@ def test_only_equal_hardware_is_compared() -> None:
 def test_junk_is_no_reading(junk: Value) -> None:
     """A value of another type neither counts as a vote nor is blamed."""
     assert blamed(assess_peers(fleet(RATE, [650.0, 650.0, 650.0, junk]))) == []
+
+
+def modelled(node: str, kind: str, digest: str) -> NodeReport:
+    """A node whose reference model gave this digest on this kind of part and library."""
+    rows = (
+        Measurement("numerics.minigpt.kind", "gpu:0", kind),
+        Measurement("numerics.minigpt.dense_digest", "gpu:0", digest),
+    )
+    found = CheckResult("numerics.minigpt", ProbeStatus.MEASURED, rows)
+    return NodeReport(node, Outcome.ANSWERED, (found,))
+
+
+def test_bits_are_asked_to_be_equal_only_within_one_kind_of_part_and_library() -> None:
+    """Another library rounds otherwise and is no fault; within each kind the odd one is named."""
+    old = [modelled(f"a{i}", "torch 2.3", "aa") for i in range(3)]
+    new = [modelled(f"b{i}", "torch 2.4", "bb") for i in range(3)]
+    assert blamed(assess_peers([*old, *new])) == []
+    odd = modelled("b3", "torch 2.4", "aa")
+    assert blamed(assess_peers([*old, *new, odd])) == ["b3"]
+
+
+def test_the_only_node_of_its_kind_was_compared_with_nobody_and_that_is_said() -> None:
+    """Nothing speaks against it, and nothing for it."""
+    fleet = [*(modelled(f"a{i}", "avx2", "aa") for i in range(3)), modelled("b0", "avx512", "bb")]
+    found = assess_peers(fleet)
+    assert [(gap.subject.node, "only one" in gap.why) for gap in found.gaps] == [("b0", True)]
+    assert blamed(found) == []
+    assert "b0" not in {item.subject.node for item in found.evidence}
+
+
+def test_two_whose_bits_differ_have_not_passed_a_comparison() -> None:
+    """One of them is wrong and nobody knows which; a third that agrees with one frees that one."""
+    fleet = [modelled("a", "avx2", "aa"), modelled("b", "avx2", "bb")]
+    assert set(not_compared(fleet, assess_peers(fleet))) == {"a", "b"}
+    fleet.append(modelled("c", "avx2", "aa"))
+    assert not_compared(fleet, assess_peers(fleet)) == {}
+
+
+def test_what_is_undecided_of_one_kind_is_not_told_of_another() -> None:
+    """Two that agree stand beside two that differ."""
+    fleet = [modelled("a", "avx2", "aa"), modelled("b", "avx2", "bb")]
+    fleet += [modelled("c", "avx512", "cc"), modelled("d", "avx512", "cc")]
+    assert set(not_compared(fleet, assess_peers(fleet))) == {"a", "b"}

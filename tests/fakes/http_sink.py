@@ -68,7 +68,7 @@ class HttpSink:
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         reply = self.replies.pop(0) if self.replies else self.always
         if reply.manner == HANG:
-            self.over.wait(30)
+            self.over.wait()
             return
         if reply.manner == CLOSE:
             handler.connection.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from brctl.model.command import CommandResult, Outcome
+from brctl.model.jobs.rank_dumps import RankDumps
 from brctl.model.localisation import GroupResult
 from brctl.model.sweeps.burnin import Burnin, BurninState, NodeBurnin
 from brctl.model.sweeps.report import Measurement
@@ -102,8 +103,8 @@ def test_groups(
 test_groups.__test__ = False  # type: ignore[attr-defined]  # a fake, not a test
 
 
-def dump_stacks(folder: Path, ranks: Sequence[int], dead: Sequence[int]) -> tuple[int, ...]:
-    (folder / "round-1").mkdir(parents=True)
+def dump_ranks(folder: Path, ranks: Sequence[int], dead: Sequence[int]) -> RankDumps:
+    (folder / "round-1").mkdir(parents=True, exist_ok=True)
     for rank in ranks:
         (folder / "round-1" / f"rank-{rank:05d}.json").write_text("{}")
-    return tuple(dead)
+    return RankDumps(tuple(ranks), dict.fromkeys(dead, "no answer"), ())

@@ -87,7 +87,7 @@ def read_line() -> bytes:
 def main(manner: str, program_bytes: int) -> None:
     """Serve orders until the controller leaves."""
     read_exactly(program_bytes)
-    say({"hello": "brctl-gateway 1"})
+    say({"hello": "brctl-gateway 2"})
     while True:
         order = json.loads(read_line())
         read_exactly(int(order["bytes"]))

@@ -23,6 +23,7 @@ from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.jobs.rank_dumps import RankDumps
 from brctl.model.localisation import (
     Bisection,
     Conclusion,
@@ -33,6 +34,7 @@ from brctl.model.localisation import (
 )
 from brctl.model.runs.calendar import Calendar
 from brctl.model.sweeps.burnin import Burnin
+from brctl.model.sweeps.corruption import CorruptionOrder, CorruptionSearch, Method, MethodReport
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.verdict import Suspect, Verdict
@@ -144,6 +146,9 @@ class FakeNodes:
         inventory = replace(self.cluster.inventory, groups={"golden": STANDBYS})
         return select(inventory, text, live=await moment_for(self.cluster, text))
 
+    def wait_less_for_silent(self, nodes: Sequence[str]) -> None:
+        """Nobody waits here."""
+
 
 @dataclass
 class FakeJobs:
@@ -177,9 +182,11 @@ class FakeJobs:
         step = data["step"] if ranks else None
         return JobStatus(job, ranks, step, None, data["stalled"], ())
 
-    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+    async def dump_ranks(
+        self, job: Job, folder: Path, nodes: Sequence[str], within_s: float | None
+    ) -> RankDumps:
         dead = [job.nodes.index(node) for node in self.world.read()["dead"] if node in job.nodes]
-        return node_programs.dump_stacks(folder, range(job.world_size), dead)
+        return node_programs.dump_ranks(folder, range(job.world_size), dead)
 
 
 Checkpoints = Callable[[], list[tuple[int, bool]]]
@@ -194,6 +201,9 @@ class FakeSweeps:
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return [self._health(node) for node in nodes]
+
+    async def recording_of(self, verdict: str) -> bytes | None:
+        return f"the look of {verdict}".encode() if verdict else None
 
     async def record(
         self, nodes: Sequence[str], job: Job | None
@@ -239,6 +249,10 @@ class FakeSweeps:
                 yield Measurement("job.checkpoint.step", subject, step)
                 yield Measurement("job.checkpoint.complete", subject, whole)
 
+    def computed_wrongly(self) -> Mapping[str, datetime]:
+        found = self.world.read().get("computed_wrongly", {})
+        return {node: NOON + timedelta(seconds=after_s) for node, after_s in found.items()}
+
     async def burn_in(
         self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
     ) -> Burnin:
@@ -275,6 +289,19 @@ class FakeSearch:
 
     async def replay(self, job: Job, deadline_s: float) -> Bisection:
         return await self.bisect(job.nodes, 0, 1, deadline_s)
+
+    async def locate_corruption(
+        self, job: Job, order: CorruptionOrder, tell: Callable[[str], None]
+    ) -> CorruptionSearch:
+        """Sick nodes compute wrongly, dead ones say nothing."""
+        data = self.world.read()
+        asked = (*job.nodes, *order.references)
+        report = MethodReport(
+            Method.PRODUCTS, 2.0, order.repetitions,
+            tuple(node for node in asked if node in data["sick"]),
+            unmeasured={node: "no answer" for node in asked if node in data["dead"]},
+        )  # fmt: skip
+        return CorruptionSearch(order, (report,))
 
     async def test_groups(
         self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int

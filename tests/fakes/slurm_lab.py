@@ -5,11 +5,13 @@ takes all of it away at once. Every process carries the lab's tag and every file
 directory, so whatever takes the lab down, `brctl lab down` included, takes Slurm down with it.
 """
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 
 import yaml
 
@@ -19,6 +21,7 @@ from brctl.lab.cluster import Lab, up
 from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE
 from brctl.lab.spec import LabSpec
 from tests.fakes import slurm_cluster
+from tests.timeouts import TIMEOUT_S
 
 SILENCE_S = 300
 """Slurm's own default SlurmdTimeout: brctl must not have to wait until Slurm misses the node."""
@@ -103,4 +106,14 @@ def drain(nodes: Sequence[str], reason: str) -> None:
 
 def ask_slurm(*argv: str) -> str:
     """What one of Slurm's programs prints; it must succeed."""
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(
+        argv, check=True, capture_output=True, text=True, timeout=TIMEOUT_S
+    ).stdout
+
+
+async def idle(*nodes: str) -> None:
+    """Wait until Slurm would give all of them away; jobs that ended are completing for a while."""
+    deadline = monotonic() + TIMEOUT_S
+    while set(ask_slurm("sinfo", "-h", "-n", ",".join(nodes), "-o", "%T").split()) != {"idle"}:
+        assert monotonic() < deadline, "the nodes do not become idle"
+        await asyncio.sleep(0.05)

@@ -46,6 +46,12 @@ class World:
         self.watcher = fresh
         return fresh
 
+    def taken_over(self, hands: FakeHands | None = None) -> None:
+        """Its watcher ends and another takes over, with other hands where they are given."""
+        self.hands = hands or self.hands
+        self.leader.release()
+        self.another()
+
     async def look(self, ticks: int = 1, every_s: float = 2.0) -> None:
         for _ in range(ticks):
             self.clock.go(every_s)
@@ -54,7 +60,7 @@ class World:
 
     async def end(self) -> None:
         """What a kill does to work that was begun."""
-        begun = list(self.watcher._deep.values())
+        begun = self.watcher._begun()
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from brctl.engine.application.watching.watcher import Attempt, Examined, Said
+from brctl.engine.application.watching.contract import Attempt, Examined, Said
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import CheckResult, Measurement, ProbeStatus, Value
 from brctl.model.verdict import Suspect, Verdict
 from brctl.model.watch.policy import WatchPolicy
-from brctl.model.watch.state import WatchDecision
+from brctl.model.watch.state import MassEvent, WatchDecision
 from brctl.watch.gates import GateFacts, WatchedVerdict
 from tests.fakes.nodes import NOW
 
@@ -39,6 +39,8 @@ class FakeNodes:
         self.looks = 0
         self.fresh: dict[str, dict[str, CheckResult]] = {name: {} for name in names}
         self.away: dict[str, float] = {}
+        self.queued: frozenset[str] = frozenset()
+        self.unasked: frozenset[str] = frozenset()
 
     def say(self, node: str, result: CheckResult) -> None:
         self.fresh[node][result.check] = result
@@ -46,12 +48,19 @@ class FakeNodes:
     def said(self) -> Mapping[str, Said]:
         self.looks += 1
         looks = {2.0: self.looks, 10.0: self.looks, 30.0: self.looks}
-        found = {n: Said(fresh, looks) for n, fresh in self.fresh.items() if n not in self.away}
+        mute = self.away.keys() | self.unasked
+        found = {n: Said(fresh, looks) for n, fresh in self.fresh.items() if n not in mute}
         self.fresh = {name: {} for name in self.fresh}
         return found
 
     def silent_s(self, after_s: float) -> Mapping[str, float]:
         return {node: seconds for node, seconds in self.away.items() if seconds > after_s}
+
+    def waiting(self) -> frozenset[str]:
+        return self.queued
+
+    def stale(self) -> frozenset[str]:
+        return self.unasked
 
 
 class FakeHands:
@@ -68,6 +77,7 @@ class FakeHands:
         self._clock = clock
         self.examined: list[tuple[str, tuple[str, ...]]] = []
         self.pages: list[str] = []
+        self.events: list[MassEvent] = []
         self.fixes: list[tuple[str, int]] = []
         self.working: dict[str, str] = {}
         self.people: dict[str, datetime] = {}
@@ -103,6 +113,10 @@ class FakeHands:
     async def page(self, verdict: Verdict, decision: WatchDecision) -> Attempt:
         self.pages.append(verdict.id)
         return Attempt(self.hears, f"brctl fix {verdict.id} --yes")
+
+    async def tell(self, event: MassEvent) -> Attempt:
+        self.events.append(event)
+        return Attempt(self.hears, "a sink")
 
     async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
         self.fixes.append((verdict.id, token))

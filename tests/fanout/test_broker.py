@@ -13,17 +13,22 @@ from pathlib import Path
 import pytest
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
+from brctl.fanout.contract import Streams
 from brctl.fanout.gather import gather
 from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
-from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+from tests.contract.transport_sites import SICK_KINDS, Site, is_patient, open_site
 from tests.fakes.brokers import end_brokers
 from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
+
+
+async def one_line() -> AsyncIterator[bytes]:
+    yield b"one\n"
 
 
 @dataclass
@@ -42,15 +47,18 @@ class BrokerSite:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[BrokerSite]:
-    async with open_site(tmp_path, real_sshd=False) as site:
+async def place(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[BrokerSite]:
+    async with open_site(tmp_path, real_sshd=False, patient=is_patient(request)) as site:
         here = BrokerSite(site, tmp_path / "run" / "broker.sock")
         yield here
         end_brokers(here.path.parent)
 
 
 async def test_the_next_command_finds_the_connection_open(place: BrokerSite) -> None:
-    """Two clients, one login: the second one's command needs no handshake."""
+    """Two clients, one login: the second one's command needs no handshake.
+
+    What is held takes a connection of its own, and leads no other command past the broker.
+    """
     for fanout in (64, 8):  # what `-f` says bears on no connection
         transport = place.open(fanout)
         answer = await transport.run(place.site.good, ECHO)
@@ -60,10 +68,12 @@ async def test_the_next_command_finds_the_connection_open(place: BrokerSite) -> 
         )  # fmt: skip
     known = place.site.ssh.known_hosts
     assert known
-    known.unlink()
+    known.write_text("")
     transport = place.open(1)
+    alone = await transport.stream(place.site.good, ECHO, Streams(one_line, held=True))
     kept = await transport.run(place.site.good, ECHO)
     await transport.close()
+    assert alone.outcome is Outcome.HOST_KEY_MISMATCH
     assert kept.outcome is Outcome.ANSWERED
 
 

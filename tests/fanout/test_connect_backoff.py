@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.fanout.connect_backoff import AGAIN_S, CROWD, REMEMBER_S, ConnectBackoff
+from brctl.fanout.connect_backoff import AGAIN_S, CROWD, REMEMBER_S, SAME_S, ConnectBackoff
 
 
 def test_the_second_wait_is_short_and_says_so() -> None:
@@ -28,6 +28,27 @@ def test_who_waits_for_the_same_connection_hears_its_end_at_once() -> None:
     assert silence.meanwhile("n3", 100.1) == "within 10 s"
     assert silence.meanwhile("n3", 110.1) == ""
     assert silence.meanwhile("n4", 100.1) == ""
+
+
+def test_a_node_that_another_process_found_silent_is_waited_for_as_if_it_had_been_here() -> None:
+    """A run is a process of its own: it waited the whole deadline for the node it was made for."""
+    silence = ConnectBackoff(10.0)
+    silence.remember("n3", 96.0)
+    assert silence.meanwhile("n3", 100.0) == ""
+    assert silence.deadline_s("n3", 100.0) == AGAIN_S[1]
+    assert silence.keep("n3", 0.5, 100.5) == "within 0.5 s, nor within 10 s, 4 s ago"
+    assert silence.deadline_s("n3", 96.0 + REMEMBER_S) == 10.0
+
+
+def test_a_node_that_is_silent_again_and_again_is_not_asked_thrice_a_second() -> None:
+    """The third wait counts for the questions of the next two seconds; no earlier one does."""
+    silence = ConnectBackoff(10.0)
+    for waited_s, at in ((10.0, 10.0), (1.5, 12.0)):
+        silence.keep("n3", waited_s, at)
+        assert silence.meanwhile("n3", at + 0.1) == ""
+    silence.keep("n3", 0.5, 13.0)
+    assert silence.meanwhile("n3", 13.0 + SAME_S) == "within 0.5 s, nor within 10 s, 3 s ago"
+    assert silence.meanwhile("n3", 13.1 + SAME_S) == ""
 
 
 def test_a_short_wait_does_not_lengthen_the_memory() -> None:

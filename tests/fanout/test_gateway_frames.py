@@ -48,6 +48,12 @@ def test_what_no_honest_gateway_sends_ends_the_talk(actual: bytes) -> None:
         list(Frames(100).feed(actual))
 
 
+def test_a_gateway_that_speaks_another_protocol_is_refused_with_both_names() -> None:
+    """Not waited for until it falls silent."""
+    with pytest.raises(GatewayError, match=f"brctl-gateway 1.*and we speak {HELLO}"):
+        list(Frames(100).feed(b'Welcome!\n{"hello": "brctl-gateway 1"}\n'))
+
+
 @pytest.mark.parametrize(
     ("stderr", "begun", "status", "own"),
     [

@@ -13,6 +13,7 @@ from brctl.fanout.gather import gather
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
+from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("echo", "hello"))
 
@@ -101,7 +102,7 @@ async def test_a_circle_of_jump_hosts_is_refused_at_once() -> None:
     """Two nodes that jump through each other do not wait for each other."""
     nodes = {"a": Node("a", "127.0.0.1", via="b"), "b": Node("b", "127.0.0.1", via="a")}
     transport = AsyncsshTransport(SshSettings(), nodes)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(TIMEOUT_S):
         answers = await asyncio.gather(*(transport.run(node, ECHO) for node in nodes.values()))
     assert {a.outcome for a in answers} == {Outcome.UNREACHABLE}
     assert "a -> b -> a" in answers[0].detail

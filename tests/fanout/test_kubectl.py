@@ -275,6 +275,16 @@ async def test_a_pod_of_our_own_lives_longer_than_its_command_may_take() -> None
     assert server.items == []
 
 
+async def test_a_held_connection_taken_up_again_finds_the_pod_it_had() -> None:
+    """A day is all that is left behind of a watcher that is killed, and one pod a node."""
+    server = _PodsApi()
+    finder = pod_finder.OwnPods(server, "busybox", TIMEOUT_S)
+    names = {(await finder.pod_on("n1", None)).name for _ in range(3)}
+    assert len(names) == 1
+    assert server.lives() == [pod_finder.HELD_LIFE_S]
+    await finder.close()
+
+
 async def test_a_pod_of_our_own_that_has_ended_is_removed_before_another_is_made() -> None:
     """It would hide the new one."""
     server = _PodsApi()

@@ -18,6 +18,7 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD, open_site
+from tests.timeouts import TIMEOUT_S
 
 
 async def test_keys_go_there_and_the_screen_comes_here(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ async def test_keys_go_there_and_the_screen_comes_here(tmp_path: Path) -> None:
                 asyncio.to_thread(open_shell, site.good, site.ssh, others, shown, "dumb")
             )
             os.write(own, b"echo to''gether; exit 7\r")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(TIMEOUT_S):
                 assert await shell == (Outcome.ANSWERED, 7)
             assert b"together" in os.read(screen, 1 << 16)
         finally:

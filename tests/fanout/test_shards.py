@@ -22,7 +22,8 @@ from brctl.fanout.processes.spread_transport import SpreadTransport
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
-from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+from tests.contract.transport_sites import SICK_KINDS, Site, is_patient, open_site
+from tests.own_processes import runs
 from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
@@ -45,9 +46,11 @@ class ShardedSite:
 
 
 @pytest.fixture
-async def split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ShardedSite]:
+async def split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[ShardedSite]:
     monkeypatch.setattr(spread_transport, "SPREAD_OVER", 3)
-    async with open_site(tmp_path, real_sshd=False) as site:
+    async with open_site(tmp_path, real_sshd=False, patient=is_patient(request)) as site:
         ssh = replace(site.ssh, transport="asyncssh", shards=2)
         transport = open_transport(ssh)
         assert isinstance(transport, SpreadTransport)
@@ -95,7 +98,7 @@ async def test_a_killed_shard_costs_the_nodes_it_was_asking_and_no_other(
     stream = gather(
         split.transport,
         nodes,
-        lambda _: Command(("sh", "-c", "sleep 0.7; echo ok"), deadline_s=30),
+        lambda _: Command(("sh", "-c", "sleep 0.7; echo ok"), deadline_s=TIMEOUT_S),
         limit=10,
     )
     async for answer in stream:
@@ -146,7 +149,7 @@ async def test_cancelling_ends_commands_and_processes(split: ShardedSite, tmp_pa
         await running
     await split.transport.close()
     assert len(pids) == 2
-    assert not any(_runs(pid) for pid in pids)
+    assert not any(runs(pid) for pid in pids)
 
 
 async def _eight_begin(folder: Path) -> None:
@@ -168,21 +171,13 @@ def test_a_shard_ends_with_the_process_it_works_for(tmp_path: Path) -> None:
     assert parent.stdout
     pid = int(parent.stdout.readline())
     parent.kill()
-    parent.wait(10)
+    parent.wait(TIMEOUT_S)
     parent.stdout.close()
     try:
         deadline = time.monotonic() + TIMEOUT_S
-        while _runs(pid) and time.monotonic() < deadline:
+        while runs(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not _runs(pid)
+        assert not runs(pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

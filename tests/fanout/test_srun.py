@@ -1,14 +1,19 @@
 """srun as transport, on a real Slurm whose nodes can really lose their power."""
 
 import asyncio
+import contextlib
 import os
+import signal
 import stat
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
+from brctl.fanout.client_process import ClientProcess
+from brctl.fanout.contract import Streams
 from brctl.fanout.gather import gather
 from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
 from brctl.fanout.srun.nodes import SrunRoute, parse_jobs, routes
@@ -19,7 +24,8 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.fakes import slurm_cluster
-from tests.fakes.slurm_lab import ask_slurm, missing, slurm_lab
+from tests.fakes.slurm_lab import ask_slurm, idle, missing, slurm_lab
+from tests.own_processes import pids_with
 from tests.timeouts import TIMEOUT_S
 
 SSH = SshSettings(transport="srun", connect_timeout_s=3.0, login_timeout_s=3.0)
@@ -93,9 +99,14 @@ async def srun(lab: Lab) -> AsyncIterator[SrunTransport]:
     yield transport
     await transport.close()
     deadline = monotonic() + TIMEOUT_S
-    while (left := ask_slurm("squeue", "-h", "-n", "brctl", "-t", "R,PD", "-o", "%A %N")) != "":
+    while left := ours_in_the_queue():
         assert monotonic() < deadline, f"still in the queue: {left} (before: {before})"
         await asyncio.sleep(0.1)
+
+
+def ours_in_the_queue() -> list[str]:
+    listed = ask_slurm("squeue", "-h", "-t", "R,PD", "-o", "%j %A %N").splitlines()
+    return [line for line in listed if line.startswith("brctl-")]
 
 
 async def ask(transport: SrunTransport, names: str, command: Command) -> dict[str, CommandResult]:
@@ -134,15 +145,56 @@ async def test_every_node_ends_in_one_outcome_and_says_why(srun: SrunTransport) 
 @pytest.mark.netns
 async def test_a_node_with_our_own_job_is_asked_beside_it(srun: SrunTransport) -> None:
     """The job takes the whole node, and the question is a step of it that disturbs nothing."""
-    job = ask_slurm(
-        "sbatch", "--parsable", "--exclusive", "-w", "n2", "-D", "/", "-o", "/dev/null",
-        "--wrap=sleep 99",
-    ).strip()  # fmt: skip
-    try:
-        await running("n2")
+    async with our_own_job() as job:
         asked = Command(("sh", "-c", "echo $SLURM_JOB_ID $SLURMD_NODENAME"))
         assert (await ask(srun, "n2", asked))["n2"].stdout.split() == [job.encode(), b"n2"]
         assert ask_slurm("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING"
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_a_held_connection_is_a_step_of_our_own_job_and_ends_with_its_input(
+    srun: SrunTransport, tmp_path: Path
+) -> None:
+    """Both ways while it runs; an idle node is not taken from the queue for it."""
+    heard, came = bytearray(), asyncio.Event()
+
+    def on_output(piece: bytes, is_stderr: bool) -> None:
+        if not is_stderr:
+            heard.extend(piece)
+            came.set()
+
+    async def lines() -> AsyncIterator[bytes]:
+        for line in (b"one\n", b"two\n"):
+            yield line
+            while line not in heard:
+                came.clear()
+                await came.wait()
+
+    held = Command(("sh", "-c", f"cat; echo ended > {tmp_path}/ended"), deadline_s=TIMEOUT_S)
+    streams = Streams(lines, on_output, held=True)
+    idle_node = await srun.stream(Node("n1", "x"), held, streams)
+    assert idle_node.outcome is Outcome.NOT_AVAILABLE
+    assert "no job of ours runs there" in idle_node.detail
+    async with our_own_job():
+        later = SrunTransport(SSH)  # the fixture's may still know the queue of before
+        answer = await later.stream(Node("n2", "x"), held, streams)
+        await later.close()
+    assert (answer.outcome, answer.exit_status) == (Outcome.ANSWERED, 0), answer
+    assert (bytes(heard), answer.stdout) == (b"one\ntwo\n", b"")
+    assert (tmp_path / "ended").exists()
+
+
+@asynccontextmanager
+async def our_own_job() -> AsyncIterator[str]:
+    """The number of a job that runs on all of n2."""
+    job = ask_slurm(
+        "sbatch", "--parsable", "--exclusive", "-w", "n2", "-D", "/", "-o", "/dev/null",
+        "--wrap=sleep 3600",
+    ).strip()  # fmt: skip
+    try:
+        await running("n2")
+        yield job
     finally:
         ask_slurm("scancel", job)
 
@@ -161,13 +213,6 @@ async def begun(*files: Path) -> None:
         assert monotonic() < deadline, f"not begun: {[f.name for f in files if not f.exists()]}"
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.7)
-
-
-async def idle(*nodes: str) -> None:
-    deadline = monotonic() + TIMEOUT_S
-    while set(ask_slurm("sinfo", "-h", "-n", ",".join(nodes), "-o", "%T").split()) != {"idle"}:
-        assert monotonic() < deadline, "the nodes do not become idle"
-        await asyncio.sleep(0.05)
 
 
 @pytest.mark.slurm
@@ -205,11 +250,26 @@ async def test_a_command_that_slurm_ends_died(srun: SrunTransport, tmp_path: Pat
 @pytest.mark.netns
 async def test_cancelling_gives_the_node_back(srun: SrunTransport) -> None:
     """Ctrl-C ends the command and its allocation; the fixture looks into the queue."""
-    asked = asyncio.create_task(srun.run(Node("n1", "x"), Command(("sleep", "60"))))
+    hours = Command(("sleep", "7200"), deadline_s=7200)
+    asked = asyncio.create_task(srun.run(Node("n1", "x"), hours))
     await running("n1")
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_a_killed_srun_gives_the_node_back(srun: SrunTransport, tmp_path: Path) -> None:
+    """Slurm itself would take the allocation back only after its time limit, here two hours."""
+    hours = Command(("sh", "-c", f"touch {tmp_path}/begun; sleep 7200"), deadline_s=7200)
+    asked = asyncio.create_task(srun.run(Node("n1", "x"), hours))
+    await begun(tmp_path / "begun")
+    (name,) = [line.split()[0] for line in ours_in_the_queue()]
+    for pid in pids_with(f"--job-name={name}"):
+        with contextlib.suppress(ProcessLookupError):  # Its helper ends with it.
+            os.kill(pid, signal.SIGKILL)
+    assert (await asked).outcome is Outcome.DIED
 
 
 @pytest.mark.slurm
@@ -247,6 +307,53 @@ async def test_an_idle_node_is_taken_with_all_its_gpus(tmp_path: Path) -> None:
         found = await ask(transport, "n1", Command(("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")))
         await transport.close()
     assert found["n1"].stdout == b"0,1,2,3\n"
+
+
+@pytest.mark.parametrize(
+    ("srun", "cancelled"),
+    [("echo srun: error: Unable to allocate resources >&2; exit 1", False),
+     ("kill -KILL $$", True)],
+)  # fmt: skip
+async def test_only_an_srun_that_was_cut_short_may_leave_an_allocation(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    srun: str,
+    cancelled: bool,
+) -> None:
+    """A refused one has none to cancel; one that stays because scancel failed is said."""
+    programs = {
+        "sinfo": "echo 'n1|train*|idle|(null)|root|none'", "squeue": ":", "srun": srun,
+        "scancel": f"echo $1 >> {tmp_path}/cancelled; echo no controller >&2; exit 1",
+    }  # fmt: skip
+    for name, words in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    transport = SrunTransport(SSH)
+    await transport.run(Node("n1", "x"), STATUS)
+    await transport.close()
+    assert (tmp_path / "cancelled").exists() == cancelled
+    assert ("of n1 may stay until its time limit: scancel: no controller" in caplog.text) == (
+        cancelled
+    )
+
+
+async def test_an_srun_given_up_while_it_starts_may_hold_an_allocation() -> None:
+    """Its process runs before asyncio has its pipes, and Slurm is quick."""
+    for turns in range(1, 8):
+        process = ClientProcess(b"mark", 1)
+        starting = asyncio.ensure_future(process.start(("sleep", "60"), dict(os.environ)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert process.cut_short
+        await process.end()
+    process = ClientProcess(b"mark", 1)
+    with pytest.raises(OSError, match="nowhere"):
+        await process.start(("/nowhere/srun",), {})
+    assert not process.cut_short
 
 
 async def test_without_slurm_no_node_is_blamed(

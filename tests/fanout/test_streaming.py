@@ -9,7 +9,12 @@ import pytest
 
 from brctl.engine.controller.remote_shell import shell_argv
 from brctl.fanout import streaming
-from brctl.fanout.choose import TRANSPORTS, WITHOUT_STREAMS, open_transport, takes_input_whole
+from brctl.fanout.choose import (
+    TRANSPORTS,
+    WITHOUT_STREAMS,
+    open_transport,
+    takes_input_whole,
+)
 from brctl.fanout.contract import Streaming, Streams, Transport
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.streaming import run_streamed
@@ -55,7 +60,7 @@ def held_a_talk(talk: Talk, answer: CommandResult) -> bool:
     return talk.heard == [(b"one\n", False), (b"two\n", True)]
 
 
-@pytest.mark.parametrize("name", ["auto", "openssh"])
+@pytest.mark.parametrize("name", ["auto", "openssh", "paramiko"])
 async def test_a_command_over_ssh_is_heard_while_it_still_reads(name: str, tmp_path: Path) -> None:
     """Its second line is only sent once its first answer is here."""
     async with open_site(tmp_path, real_sshd=False) as site, open_named(name, site) as opened:
@@ -134,17 +139,18 @@ def test_a_command_ends_when_the_sshd_that_brought_it_is_gone() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TRANSPORTS))
-async def test_which_transports_take_input_whole_is_known_before_one_is_asked(name: str) -> None:
-    """The list says of each what it is."""
+async def test_every_transport_holds_and_which_take_other_input_whole_is_known(name: str) -> None:
+    """Before one is asked, by the list alone."""
     ssh = SshSettings(transport=name, node_pods=NodePods(daemonset="brctl-node"))
     opened = open_transport(ssh)
-    assert isinstance(opened, Streaming) is not takes_input_whole(ssh, [NODE])
+    assert isinstance(opened, Streaming)
+    assert takes_input_whole(ssh, [NODE]) is (name in WITHOUT_STREAMS)
     await opened.close()
     assert TRANSPORTS.keys() > WITHOUT_STREAMS
 
 
 def test_a_gateway_takes_input_whole_for_the_nodes_behind_it() -> None:
-    """Those reached directly have streams."""
+    """Those reached directly have streams; what is held goes through it all the same."""
     ssh = SshSettings(transport="asyncssh", gateways="tree")
     assert takes_input_whole(ssh, [NODE, Node("behind", "10.0.0.1", via="gate")])
     assert not takes_input_whole(ssh, [NODE])

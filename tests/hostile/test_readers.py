@@ -11,7 +11,7 @@ import pytest
 from tests.hostile.inputs import POISON
 from tests.hostile.readers import READERS
 
-COUNT = 1_000
+COUNT = 500
 DEEP_COUNT = 10_000
 SLOWEST_S = 5.0
 """For one input of at most a few hundred kilobytes; on a busy machine too."""

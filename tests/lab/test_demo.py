@@ -73,6 +73,25 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
         take_down(LabPaths(directory))
 
 
+@pytest.mark.deep
+@pytest.mark.torch
+@pytest.mark.system
+def test_a_watched_demo_brings_the_job_back_without_a_person(tmp_path: Path) -> None:
+    """From the fault to a new step; nothing of the lab or its watcher is left."""
+    directory = tmp_path / "lab"
+    done = subprocess.run(
+        [sys.executable, "-m", "brctl", "lab", "demo", "--watch", "--nodes=4", "--standbys=1"],
+        env={**os.environ, "BRCTL_LAB_DIR": str(directory)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [line.split("  ")[-1] for line in done.stdout.splitlines()[-8:]]
+    assert (told[0], told[-1]) == ("fault", "new step")
+    assert not directory.exists()
+
+
 def _wait_until(happened: Callable[[], bool]) -> None:
     limit_s = time.monotonic() + TIMEOUT_S
     while not happened():

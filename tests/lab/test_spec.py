@@ -22,6 +22,13 @@ def test_the_default_lab_shows_all_three_axes() -> None:
     assert LabSpec().parallel() == {"tp": 2, "pp": 2, "dp": 2}
 
 
+def test_a_lab_of_replicas_alone_has_no_other_axis() -> None:
+    """Each node replays by itself, so two rounds of groups have one machine in common."""
+    assert LabSpec(data_parallel=True).parallel() == {"tp": 1, "pp": 1, "dp": 8}
+    with pytest.raises(UsageError, match="has not only replicas"):
+        LabSpec(data_parallel=True, every_step=True).check()
+
+
 @pytest.mark.parametrize(
     "spec", [LabSpec(nodes=0), LabSpec(nodes=65), LabSpec(gpus=0), LabSpec(standbys=-1)]
 )

@@ -97,6 +97,21 @@ MISTAKES = [
     ("with: {job: $(inputs.job)}\n    safety: d", "safety: d", "job.stop needs `with.job`"),
     ("when: len(inputs.suspects) <= 4", "when: len(inputs.suspects) =< 4", "my.yaml:13: "),
     ("when: len(inputs.suspects) <= 4", 'when: "$(inputs.job)"', "write it without `$(...)`"),
+    (
+        "    undo: auto\n  - id: reserve",
+        "    undo: auto\n    joined_before: stop\n  - id: reserve",
+        "step cordon runs beside others, so it needs `safety: read` and `on_failure: continue`",
+    ),
+    (
+        "    undo: auto\n  - id: reserve",
+        "    undo: auto\n    joined_before: halt\n  - id: reserve",
+        "no later step 'halt'",
+    ),
+    (
+        "standby.acquire\n",
+        "standby.acquire\n    joined_before: end\n",
+        "`steps.reserve.out.nodes`: no earlier step 'reserve'",
+    ),
     ("id: reserve", "id: cordon", "my.yaml:21: step id 'cordon' is used twice"),
     (
         "blast_radius:",

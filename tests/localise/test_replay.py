@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.localise.replay import dual_phase, replica_span
+from brctl.localise.replay import dual_phase, replica_span, sharpest_phases
 from brctl.model.errors import UsageError
 
 
@@ -50,3 +50,27 @@ def test_a_replica_fills_whole_nodes() -> None:
     assert replica_span(2, 2, 8) == 1
     with pytest.raises(UsageError, match="do not fill"):
         replica_span(3, 4, 8)
+
+
+@given(st.integers(1, 4), st.integers(2, 16))
+def test_no_machine_has_more_company_than_the_plan_says(span: int, replicas: int) -> None:
+    """Where no cut names one machine the sharpest leaves at most its cardinality, and says so."""
+    count = span * replicas
+    try:
+        phases = sharpest_phases(count, span)
+    except UsageError:
+        return
+    sizes = [
+        len(phases.suspects({row}, {column}))
+        for row in range(phases.n)
+        for column in range(phases.n)
+    ]
+    assert max(sizes) == phases.cardinality
+
+
+def test_eight_machines_of_two_pipelines_leave_two() -> None:
+    """Four machines a replica: two groups a phase, and a failing pair shares two machines."""
+    phases = sharpest_phases(8, 4)
+    assert (phases.m, phases.n, phases.cardinality) == (4, 2, 2)
+    with pytest.raises(UsageError, match="nothing to compare"):
+        sharpest_phases(4, 4)

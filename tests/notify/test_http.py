@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from brctl.notify.http import LIMIT_BYTES, DeliveryError, Post, deliver
 from tests.fakes.http_sink import CLOSE, DRIP, HANG, HttpSink, Reply, http_sink
-
-ROOM_S = 20.0
-"""Long for a busy machine, short beside what the servers here would take."""
+from tests.timeouts import TIMEOUT_S
 
 
 @pytest.fixture
@@ -25,7 +23,7 @@ def server() -> Iterator[HttpSink]:
         yield sink
 
 
-def send(server: HttpSink, within_s: float = 5.0, ca_file: Path | None = None) -> int:
+def send(server: HttpSink, within_s: float = TIMEOUT_S, ca_file: Path | None = None) -> int:
     post = Post(f"{server.url}/path-that-is-secret", b'{"a": 1}', ca_file=ca_file)
     return deliver(post, time.monotonic() + within_s).status
 
@@ -51,35 +49,35 @@ def test_a_refusal_is_not_tried_again_and_names_no_path(server: HttpSink) -> Non
 
 
 def test_a_server_that_asks_for_longer_than_we_have_is_left_alone(server: HttpSink) -> None:
-    server.always = Reply(429, headers={"Retry-After": "60"})
+    server.always = Reply(429, headers={"Retry-After": "3600"})
     started = time.monotonic()
     with pytest.raises(DeliveryError, match="429"):
-        send(server, within_s=45.0)
-    assert time.monotonic() - started < ROOM_S
+        send(server, within_s=1800.0)
+    assert time.monotonic() - started < TIMEOUT_S
     assert len(server.requests) == 1
 
 
 def test_a_server_that_never_answers_was_not_told(server: HttpSink) -> None:
-    """It would hang for half a minute; the deadline is ours."""
+    """It would hang for ever; the deadline is ours."""
     server.always = Reply(manner=HANG)
     started = time.monotonic()
     with pytest.raises(DeliveryError, match="did not answer in time"):
         send(server, within_s=0.6)
-    assert 0.5 < time.monotonic() - started < ROOM_S
+    assert 0.5 < time.monotonic() - started < TIMEOUT_S
 
 
 def test_a_server_that_drips_has_answered_and_is_hung_up_on(server: HttpSink) -> None:
     """Its status came, so it was told; every read comes in time, only a hard stop ends it."""
     server.always = Reply(200, b"x" * 100_000, manner=DRIP)
     started = time.monotonic()
-    assert send(server, within_s=2.0) == 200
-    assert 1.9 < time.monotonic() - started < ROOM_S
+    assert send(server, within_s=5.0) == 200
+    assert 4.9 < time.monotonic() - started < TIMEOUT_S
 
 
 def test_ten_megabytes_are_not_read(server: HttpSink) -> None:
     server.always = Reply(200, b"x" * 10_000_000)
     post = Post(f"{server.url}/", b"{}")
-    assert len(deliver(post, time.monotonic() + 5).body) == LIMIT_BYTES
+    assert len(deliver(post, time.monotonic() + TIMEOUT_S).body) == LIMIT_BYTES
 
 
 def test_a_server_that_closes_is_tried_again(server: HttpSink) -> None:
@@ -93,7 +91,7 @@ def test_nobody_listening_is_an_error_in_time() -> None:
     started = time.monotonic()
     with pytest.raises(DeliveryError, match=r"127\.0\.0\.1"):
         send(gone, within_s=0.8)
-    assert time.monotonic() - started < ROOM_S
+    assert time.monotonic() - started < TIMEOUT_S
 
 
 def test_a_redirect_to_another_host_is_not_followed(server: HttpSink) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import json
-import os
 import stat
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from brctl.view.notices.contents import Notice
 from brctl.view.notices.notice import advanced_notice, verdict_notice
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
 from tests.fakes.run_context import NOON, example_verdict
+from tests.own_processes import runs
 from tests.timeouts import TIMEOUT_S
 
 ALL = frozenset(NoticeEvent)
@@ -44,7 +44,7 @@ def secret(folder: Path, text: str = "s3cr3t-value", mode: int = 0o600) -> Path:
     return path
 
 
-def notifier(folder: Path, *sinks: Sink, deadline_s: float = 3.0) -> Notifier:
+def notifier(folder: Path, *sinks: Sink, deadline_s: float = TIMEOUT_S) -> Notifier:
     """A new object each time: what is remembered is remembered on disk."""
     return Notifier(NotifySettings(sinks, deadline_s), folder / "state", lambda: NOON)
 
@@ -114,7 +114,7 @@ def test_what_could_not_be_told_is_counted_and_told_by_the_next_repeat(
 ) -> None:
     server.always = Reply(500)
     sink = pagerduty(tmp_path, server)
-    (failed,) = notifier(tmp_path, sink, deadline_s=1.2).notify(FIRST)
+    (failed,) = notifier(tmp_path, sink, deadline_s=4.0).notify(FIRST)
     assert (failed.state, failed.sink) == (DeliveryState.FAILED, "pagerduty")
     assert len(server.requests) > 1
     assert notifier(tmp_path, sink).ledger.failures()["pagerduty"].count == 1
@@ -130,8 +130,8 @@ def test_a_dead_sink_costs_no_more_than_the_deadline_and_hides_no_other(
     with http_sink() as well:
         dead, alive = pagerduty(tmp_path, server), Sink("webhook", ALL, well.url)
         started = time.monotonic()
-        reported = notifier(tmp_path, dead, alive, deadline_s=1.0).notify(FIRST)
-        assert time.monotonic() - started < 2.5
+        reported = notifier(tmp_path, dead, alive, deadline_s=5.0).notify(FIRST)
+        assert time.monotonic() - started < TIMEOUT_S
         assert [d.state for d in reported] == [DeliveryState.FAILED, DeliveryState.SENT]
 
 
@@ -270,21 +270,17 @@ def test_a_hook_that_hangs_is_killed_with_everything_it_started(tmp_path: Path) 
     hook(hooks, "10-hang", f"#!/bin/sh\nsleep 600 & echo $! > {tmp_path}/child; wait\n")
     hook(hooks, "20-good", f"#!/bin/sh\ntouch {tmp_path}/good\n")
     sink = Sink("hooks", ALL, folders=(hooks,))
-    (failed,) = notifier(tmp_path, sink, deadline_s=1.0).notify(FIRST)
-    assert "10-hang: not done in time, killed" in failed.why
-    child = int((tmp_path / "child").read_text())
+    child = tmp_path / "child"
+    for deadline_s in (1.0, 5.0, TIMEOUT_S):
+        (failed,) = notifier(tmp_path, sink, deadline_s=deadline_s).notify(FIRST)
+        assert "10-hang: not done in time, killed" in failed.why
+        # Killed before it began, where the machine is busy: then with more time.
+        if child.exists() and child.read_text():
+            break
     limit_s = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < limit_s:
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            break
-        # A zombie counts as ended; init reaps it when it likes.
-        if Path(f"/proc/{child}/stat").read_text().split()[2] == "Z":
-            break
+    while runs(int(child.read_text())):
+        assert time.monotonic() < limit_s, "what the hook started lives on"
         time.sleep(0.05)
-    else:
-        pytest.fail("what the hook started lives on")
 
 
 def test_a_hook_others_may_write_is_not_run(tmp_path: Path) -> None:

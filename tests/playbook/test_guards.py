@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.runs.playbook import GuardSpec, Json
+from brctl.model.fault_catalogue import WRONG_RESULTS
+from brctl.model.runs.playbook import GuardSpec, Json, Playbook
 from brctl.model.runs.result import PastRun, RunState
 from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import (
@@ -245,3 +246,55 @@ def test_somebody_elses_cordon_is_passed_over_where_nodes_go_one_by_one() -> Non
     assert not check_guards([spec], facts)[0].ok
     (result,) = check_guards([spec], replace(facts, per_node=True))
     assert (result.ok, result.skips) == (True, ("n1",))
+
+
+def test_a_node_that_computed_wrongly_does_not_come_back_by_a_burn_in_alone() -> None:
+    """Only who says that it was repaired brings it back; `for_each` goes on with the others."""
+    reasons = {"n1": f"V-7 {WRONG_RESULTS}", "n2": "V-8 a GPU fell off the bus"}
+    facts = replace(FACTS, named=("n1", "n2"), cordon_reasons=reasons)
+    refused, sentence = ask("corruption", facts, nodes=["n1", "n2"])
+    assert not refused
+    assert "n1" in sentence
+    assert "n2" not in sentence
+    assert ask("corruption", facts, nodes=["n2"])[0]
+    assert ask("corruption", facts, nodes=["n1", "n2"], repaired=["n1"])[0]
+    spec = GuardSpec("corruption", {"nodes": ["n1", "n2"], "action": "skip_node"}, "g.yaml:1")
+    (result,) = check_guards([spec], replace(facts, per_node=True))
+    assert (result.ok, result.skips) == (True, ("n1",))
+
+
+def test_a_burn_in_that_found_wrong_results_counts_as_the_reason_of_a_cordon_does() -> None:
+    """The node was cordoned for another reason before, and a cordon keeps its first one."""
+    facts = replace(FACTS, computed_wrongly=frozenset({"n1"}), cordon_reasons={"n1": "V-8 Xid 79"})
+    assert not ask("corruption", facts, nodes=["n1"])[0]
+    assert ask("corruption", facts, nodes=["n1"], repaired=["n1"])[0]
+
+
+def test_whatever_gives_nodes_back_asks_for_the_repair() -> None:
+    """Every shipped playbook that lifts cordons has the line, and the input that answers it."""
+    shipped = map(load_playbook, sorted(shipped_dir("playbooks").glob("*.yaml")))
+    lifting = [p for p in shipped if any(step.uses == "node.uncordon" for step in p.steps)]
+    asked = {p.name for p in lifting if "repaired" in p.inputs and _asks_for_repair(p)}
+    assert asked == {p.name for p in lifting} >= {"reset-gpu", "return-to-service", "uncordon"}
+
+
+def _asks_for_repair(playbook: Playbook) -> bool:
+    (line,) = (guard for guard in playbook.guards if guard.kind == "corruption")
+    return line.parameters["repaired"] == "$(inputs.repaired)"
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "marks"),
+    [
+        ("locate-corruption", "cordon", "$(steps.locate.out.reason)"),
+        ("replay", "cordon", "$(steps.replay.out.reason)"),
+        ("stop-time-checks", "cordon_wrong", "$(steps.checks.out.wrong_reason)"),
+        ("swap-and-resume", "cordon", "$(verdict.title)"),
+    ],
+)
+def test_a_cordon_for_wrong_results_says_so(name: str, step: str, marks: str) -> None:
+    """The verbs give the words that the guard reads; tests/actions/test_wrong_results.py."""
+    playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
+    (cordon,) = (each for each in playbook.steps if each.id == step)
+    assert cordon.uses == "node.cordon"
+    assert marks in str(cordon.arguments["reason"])

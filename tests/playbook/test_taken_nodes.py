@@ -17,6 +17,7 @@ from brctl.playbook.taken_nodes import TakenNodes, taken_nodes
         ("group-evict", TakenNodes.NAMED),
         ("stop-time-checks", TakenNodes.FOUND),
         ("replay", TakenNodes.FOUND),
+        ("locate-corruption", TakenNodes.FOUND),
         ("bisect-then-swap", TakenNodes.FOUND),
     ],
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from brctl.model.fault_catalogue import WRONG_RESULTS
 from brctl.model.runs.calendar import Calendar, Span
 from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.guard_facts import GuardFacts
@@ -69,7 +70,7 @@ def test_every_refusal_has_a_way_out() -> None:
     empty = GuardFacts(
         now_at=NOON, run="R-1", nodes=("n1", "n2"), named=("n1",), fleet=("n1", "n2"),
         busy={"n1": "demo"}, cordon_owners={"n1": "dcops"}, held={"job:demo": "R-2"},
-        verdict="V-1", verdict_at=NOON - 9 * HOUR,
+        verdict="V-1", verdict_at=NOON - 9 * HOUR, cordon_reasons={"n1": WRONG_RESULTS},
     )  # fmt: skip
     more: dict[str, dict[str, Json]] = {
         "cooldown": {"at_most": 0}, "blast_radius": {"max_nodes": 1},

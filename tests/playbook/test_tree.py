@@ -26,6 +26,7 @@ from brctl.playbook.tree import (
 )
 from tests.fakes.run_context import example_verdict
 
+TAKES_NODES = (Action.SWAP, Action.CORDON, Action.EVICT_GROUP)
 PLAYBOOKS = load_playbooks([shipped_dir("playbooks")])
 SURE, HALF, WEAK = 0.97, 0.7, 0.3
 
@@ -49,8 +50,9 @@ def verdict(fault: FaultClass, probability: float = SURE, *, nodes: bool = True)
         (FaultClass.USER_CODE, SURE, False, (), 1, "restart-in-place"),
         (FaultClass.USER_CODE, SURE, False, ("restart-in-place",), 1, ""),
         (FaultClass.PREEMPTION_SIGTERM, SURE, False, (), 1, "restart-in-place"),
-        (FaultClass.NUMERIC_NAN, HALF, True, (), 1, "stop-time-checks"),
-        (FaultClass.NUMERIC_NAN, HALF, True, ("stop-time-checks",), 1, "restart-in-place"),
+        (FaultClass.NUMERIC_NAN, HALF, True, (), 1, "locate-corruption"),
+        (FaultClass.NUMERIC_NAN, SURE, True, (), 1, "locate-corruption"),
+        (FaultClass.NUMERIC_NAN, HALF, True, ("locate-corruption",), 1, ""),
         (FaultClass.HANG_MISMATCH, SURE, True, (), 1, "restart-in-place"),
         (FaultClass.HANG_MISMATCH, SURE, True, ("restart-in-place",), 1, "swap-and-resume"),
         (FaultClass.HANG_MISMATCH, HALF, True, ("restart-in-place",), 1, "group-evict"),
@@ -99,7 +101,8 @@ LADDER = ["stop-time-checks", "restart-in-place"]
         (FaultClass.USER_CODE, False, ["restart-in-place"]),
         (FaultClass.GPU_OOM, True, ["code-rollback", *LADDER, "replay"]),
         (FaultClass.PREEMPTION_SIGTERM, True, ["restart-in-place"]),
-        (FaultClass.NUMERIC_NAN, True, [*LADDER, "code-rollback", "replay"]),
+        (FaultClass.NUMERIC_NAN, True, ["locate-corruption", "code-rollback"]),
+        (FaultClass.NUMERIC_NAN, False, ["locate-corruption"]),
         (FaultClass.UNKNOWN, False, [*LADDER, "replay"]),
         (FaultClass.HANG_MISMATCH, True,
          ["restart-in-place", "swap-and-resume", "group-evict", "stop-time-checks",
@@ -164,7 +167,9 @@ def test_a_job_that_advances_is_not_stopped_for_a_guess() -> None:
     for fault in (FaultClass.UNKNOWN, FaultClass.GPU_LOST, FaultClass.NUMERIC_NAN):
         going = replace(verdict(fault, WEAK), stalled=False)
         assert recommend(going).action is Action.WATCH
-        assert recommend(replace(going, stalled=True)).playbook == "stop-time-checks"
+        numbers = fault is FaultClass.NUMERIC_NAN
+        first = "locate-corruption" if numbers else "stop-time-checks"
+        assert recommend(replace(going, stalled=True)).playbook == first
     assert recommend(replace(verdict(FaultClass.GPU_LOST), stalled=False)).action is Action.SWAP
 
 
@@ -192,6 +197,37 @@ def test_a_hang_beside_a_sign_of_the_machine_is_a_swap_at_once(of_machine: Evide
     assert recommend(signed).playbook == "swap-and-resume"
     elsewhere = replace(of_machine, subject=Subject("n4"))
     assert recommend(replace(signed, evidence=(elsewhere,))).playbook == "restart-in-place"
+
+
+def test_a_rank_of_a_job_that_makes_steps_may_be_blocked_for_a_moment() -> None:
+    """It writes its files: a slow rank seen in state D once is no reason to swap its machine."""
+    blocked = Evidence(
+        "job.rank.process_state", Subject("n3", "rank:2"), Weight.CONTEXT, None,
+        Role.CONTEXT, "job.ranks", "state D", "job.rank.process_state rank:2 D",
+    )  # fmt: skip
+    slow = verdict(FaultClass.STRAGGLER_SLOW)
+    slow = replace(slow, suspects=(Suspect("n3"),), evidence=(blocked,), stalled=False)
+    assert recommend(slow).playbook == "restart-in-place"
+
+
+def test_a_first_failure_is_not_said_to_be_another_one() -> None:
+    """Words of a second failure belong to moves that follow a playbook."""
+    for move in (*TREE, *FALLBACK):
+        again = any(words in move.say for words in ("did not help", "again after", "came back"))
+        assert not again or move.after or move.repeated or move.alerts > 1, move.say
+
+
+def test_every_playbook_that_proves_progress_counts_from_where_the_job_had_stopped() -> None:
+    """Steps beyond the checkpoint alone would prove a job that falls at the same step each time."""
+    proofs = [
+        (name, step.arguments)
+        for name, playbook in PLAYBOOKS.items()
+        for step in playbook.steps
+        if step.uses == "job.wait_progress"
+    ]
+    assert len(proofs) >= 10
+    for name, arguments in proofs:
+        assert arguments["stopped_at"] == ["$(steps.stop.out.step)", "$(verdict.job_step)"], name
 
 
 def test_a_job_that_advances_is_stopped_only_for_what_is_worth_it() -> None:
@@ -226,3 +262,14 @@ def test_the_tree_in_the_documentation_is_the_tree_in_the_code() -> None:
     """The page is drawn from the table; `describe_tree()` prints what belongs there."""
     page = Path(brctl.__file__).parent / "decisions" / "0050-decision-tree.md"
     assert describe_tree() in page.read_text()
+
+
+@pytest.mark.parametrize("tried", [(), ("locate-corruption",), ("locate-corruption", "replay")])
+@pytest.mark.parametrize("probability", [SURE, HALF, WEAK])
+def test_a_nan_of_one_rank_takes_its_node_by_no_way(
+    probability: float, tried: tuple[str, ...]
+) -> None:
+    """Its batch may be bad: only what computed wrongly on that machine takes it."""
+    history = IncidentHistory(tried=tried, alerts=3, repeated=True)
+    move = next_move(case_of(verdict(FaultClass.NUMERIC_NAN, probability)), history)
+    assert move.do not in TAKES_NODES

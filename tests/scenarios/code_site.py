@@ -21,6 +21,7 @@ from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab
 from brctl.library.config import load_settings
 from brctl.library.playbooks import load_playbook
+from brctl.library.programs.preloaded import PreloadedProcess
 from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Verdict
@@ -76,7 +77,13 @@ class CodeSite:
         request = CodeRequest(version, f"try {version}", "ann", urgent)
         return (await record_change(self.context, job, request))[0].id
 
-    async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> Run:
+    async def play(
+        self,
+        name: str,
+        verdict: Verdict | None = None,
+        preloaded: PreloadedProcess | None = None,
+        **values: Json,
+    ) -> Run:
         """Run a playbook to its end as `fix` does, with the words typed that it asks for."""
         playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
         arguments: Mapping[str, Json] = {"steps": 2, "grace": "5s", "within": "2m", **values}
@@ -86,14 +93,19 @@ class CodeSite:
         prepared = await prepare(self.context, playbook, verdict, known)
         typed = confirmation_text(playbook, len(prepared.plan.nodes), "lab-train")
         request = RunRequest("ann", "lab", str(self.lab.paths.config), yes=True, typed=typed)
-        run_dir = await start_run(self.context, prepared, request)
+        run_dir = await start_run(self.context, prepared, request, preloaded=preloaded)
         async for _ in follow(run_dir):
             pass
         return read_run(run_dir)
 
     def last_step(self) -> int:
+        steps = self.steps()
+        return steps[-1][1] if steps else -1
+
+    def steps(self) -> list[tuple[float, int]]:
+        """Every step on record with the time of its end; the last line may be half written."""
         lines = self.progress.read_text().split("\n")[:-1] if self.progress.exists() else []
-        return int(json.loads(lines[-1])["step"]) if lines else -1
+        return [(float(row["at"]), int(row["step"])) for row in map(json.loads, lines)]
 
     async def steps_until(self, step: int) -> None:
         limit_s = monotonic() + TIMEOUT_S

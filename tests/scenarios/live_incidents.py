@@ -130,6 +130,11 @@ def both(*deeds: Deed) -> Deed:
     return make
 
 
+def at_peers(script: str) -> Deed:
+    """The same on every node but the one it is about."""
+    return both(*(inside(script, node) for node in ("n1", "n2", "n4")))
+
+
 def _stuck(do: str, where: str) -> LiveIncident:
     """One rank never comes to where the others wait; its machine is sound."""
     return LiveIncident(f"{do}_in_{where}", mischief(do, where), place(HANGS, CULPRIT))
@@ -157,9 +162,11 @@ def _signalled(name: str, *faults: F) -> LiveIncident:
 
 
 def _sound(do: str) -> LiveIncident:
-    """Nothing is wrong, whatever is printed."""
-    deed = mischief(do, "forward", lasts=do.startswith("prints"))
-    return LiveIncident(do, deed, nobody(F.NO_FAULT), waits=False)
+    """Nothing is wrong, whatever is printed; where that lasts, the job has a past by then."""
+    lasts = do.startswith("prints")
+    deed = mischief(do, "forward", lasts=lasts)
+    slow = lasts or do == "nothing"
+    return LiveIncident(do, deed, nobody(F.NO_FAULT), slow=slow, waits=False)
 
 
 def _slow(do: str, where: str, ranks: Sequence[int], truth: Truth) -> LiveIncident:
@@ -171,11 +178,15 @@ DROP_TRAINING = (
     "nft add table inet t; nft add chain inet t o '{ type filter hook output priority 0; }';"
     " nft add rule inet t o tcp sport != 22 drop"
 )
-LOSE_SOME = (
-    "nft add table inet t; nft add chain inet t o '{ type filter hook output priority 0; }';"
-    " nft add rule inet t o tcp sport != 22 numgen random mod 100 '<' 8 drop"
+LOSE_SOME_OF_ITS = (
+    "from=$(getent hosts n3 | cut -d' ' -f1);"
+    " nft add table inet t; nft add chain inet t o '{ type filter hook input priority 0; }';"
+    " nft add rule inet t o ip saddr $from tcp sport != 22 numgen random mod 100 '<' 8 drop"
 )
-NO_RULES = inside("nft delete table inet t 2>/dev/null || true")
+"""At its peers: what a filter drops on the way out was never sent, says TCP, and tries again."""
+
+NO_RULES_HERE = "nft delete table inet t 2>/dev/null || true"
+NO_RULES = inside(NO_RULES_HERE)
 MTU = (
     "for l in $(ip -br link | cut -d' ' -f1 | cut -d@ -f1); do"
     " [ $l = lo ] || ip link set $l mtu {}; done"
@@ -254,7 +265,8 @@ SET_ASIDE: tuple[LiveIncident, ...] = (
                  clock(0.0)),
     LiveIncident("small_packets_on_one", inside(MTU.format(576)),
                  place((*NETWORK, F.ENVIRONMENT_MISMATCH), CULPRIT), inside(MTU.format(1500))),
-    LiveIncident("loses_packets", inside(LOSE_SOME), place(NETWORK, CULPRIT), NO_RULES, slow=True),
+    LiveIncident("loses_packets", at_peers(LOSE_SOME_OF_ITS), place(NETWORK, CULPRIT),
+                 at_peers(NO_RULES_HERE), slow=True),
     _slow("a_fifth_of_a_second", "forward", (OTHER_RANK, RANK), place(STRAGGLER, OTHER, CULPRIT)),
     _slow("half_a_second", "load", ALL, nobody(*SLOW_JOB)),
     _sound("prints_an_nccl_error"), _sound("prints_out_of_memory"), _sound("nothing"),

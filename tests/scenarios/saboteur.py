@@ -6,14 +6,21 @@ last.
 """
 
 import ctypes
+import gc
 import json
 import os
+import resource
 import signal
+import socket
+import ssl
 import sys
+import tempfile
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -182,6 +189,79 @@ def prints_a_traceback(_: "Trainer") -> None:
         traceback.print_exc()
 
 
+def computes_longer(_: "Trainer") -> None:
+    """As a GPU does whose power is capped: busy, and later than the others."""
+    until = time.monotonic() + 0.25
+    while time.monotonic() < until:
+        torch.zeros(64, 64) @ torch.zeros(64, 64)
+
+
+def collects_garbage(_: "Trainer") -> None:
+    """A million cycles at once."""
+    cycles: list[list[object]] = [[] for _ in range(1_000_000)]
+    for cycle in cycles:
+        cycle.append(cycle)
+    del cycles
+    gc.collect()
+
+
+def asks_for_a_name(_: "Trainer") -> None:
+    with suppress(OSError):
+        socket.getaddrinfo("shards.example", 443)
+
+
+def writes_to_a_full_pipe(_: "Trainer") -> None:
+    """Nobody reads it."""
+    _reading, writing = os.pipe()
+    os.write(writing, bytes(1 << 20))
+
+
+def fills_its_address_space(_: "Trainer") -> None:
+    """A limit that somebody set, and a list that grows."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + (256 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    kept = []
+    while True:
+        kept.append(bytearray(16 << 20))
+
+
+def multiplies_its_weights(rank: "Trainer") -> None:
+    rank.multiply_weights(40.0)
+
+
+def spills_to_scratch(_: "Trainer") -> None:
+    """What does not fit into memory goes where the node has room for it, or has none."""
+    with tempfile.TemporaryFile(dir="/var/tmp") as scratch:
+        scratch.write(bytes(1 << 20))
+        scratch.flush()
+
+
+def certificate_expired(_: "Trainer") -> None:
+    raise ssl.SSLCertVerificationError(
+        1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired"
+    )
+
+
+def no_more_watches(_: "Trainer") -> None:
+    """The number of a full disk, said of something else."""
+    raise OSError(28, "inotify watch limit reached")
+
+
+def stale_handle(_: "Trainer") -> None:
+    raise OSError(116, "Stale file handle", "/data/shards/00417.tar")
+
+
+def damaged_shard(_: "Trainer") -> None:
+    packed = bytearray(zlib.compress(bytes(range(256)) * 64))
+    packed[-1] ^= 1
+    zlib.decompress(bytes(packed))
+
+
+def quota_is_used_up(_: "Trainer") -> None:
+    raise OSError(122, "Disk quota exceeded", "/ckpt/step-00000040/rank-2.pt")
+
+
 def nothing(_: "Trainer") -> None:
     """A sound job."""
 
@@ -227,6 +307,14 @@ class Trainer(plain.Trainer):
     def _all_reduce(self, gradient: Tensor) -> tuple[Tensor, float]:
         self._strike("all_reduce")
         return super()._all_reduce(gradient)
+
+    def _save(self, step: int, loss: float) -> None:
+        self._strike("save")
+        super()._save(step, loss)
+
+    def multiply_weights(self, factor: float) -> None:
+        self._weights.mul_(factor)
+        self._show_weights()
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from brctl.engine.controller.wiring import Controller
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once
 from brctl.lab import namespaces
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import LabSpec
+from brctl.library.config import load_settings
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
 from brctl.model.verdict import Confidence, Verdict
@@ -91,9 +92,13 @@ class Site:
             await asyncio.sleep(0.5)
 
     def last_step(self) -> int:
+        return self.steps()[-1] if self.steps() else -1
+
+    def steps(self) -> list[int]:
+        """Every step that rank 0 has finished, in order; after a restart some come again."""
         path = Path(self.job.progress_dir) / "steps.ndjson"
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
-        return int(json.loads(lines[-1])["step"]) if lines else -1
+        return [int(json.loads(line)["step"]) for line in lines]
 
     def named(self) -> set[str]:
         """Every node that any verdict of any look named."""
@@ -102,3 +107,11 @@ class Site:
     def _words(self) -> str:
         logs = sorted(Path(self.job.log_dir).glob("*.log"))
         return "\n".join(path.read_text(errors="replace")[-300:] for path in logs)
+
+
+@asynccontextmanager
+async def open_site(lab: Lab, home: Path) -> AsyncIterator[Site]:
+    """The lab's job, with a controller for as long as the block."""
+    settings = load_settings({"HOME": str(home)}, config=lab.paths.config)
+    async with open_controller(settings) as controller:
+        yield Site(lab, controller)

@@ -13,15 +13,15 @@ from time import monotonic
 
 import pytest
 
-from brctl.engine.controller.wiring import open_controller
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
-from brctl.library.config import load_settings
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence, Verdict
 from tests.bench.verdicts.score import Outcome, Share, table
+from tests.scenarios.fleet_incidents import FLEET, FLEET_SET_ASIDE
 from tests.scenarios.live_incidents import OPEN, SET_ASIDE, LiveIncident, forget_mischief
-from tests.scenarios.site import Site, scenario_lab
+from tests.scenarios.outside_incidents import OUTSIDE, OUTSIDE_SET_ASIDE
+from tests.scenarios.site import Site, open_site, scenario_lab
 
 pytestmark = [
     pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh, pytest.mark.deep,
@@ -37,8 +37,16 @@ PATIENCE_S = 45.0
 STEPS_OF_PAST, STEPS_AFTER = 110, 60
 """Of a slow-down: three windows of its past, and two of what came after."""
 
+HALVES = {
+    "open": OPEN, "set aside": SET_ASIDE,
+    "outside": OUTSIDE, "outside set aside": OUTSIDE_SET_ASIDE,
+    "fleet": FLEET, "fleet set aside": FLEET_SET_ASIDE,
+}  # fmt: skip
 SETTLED = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
-FLOORS = {"class right": 0.75, "culprit right": 0.7, "HIGH faults right": 0.9}
+FLOORS = {
+    "class right": 0.75, "culprit right": 0.7, "HIGH faults right": 0.9,
+    "no-fault HIGH right": 0.97,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +63,7 @@ def outcomes() -> dict[str, Outcome]:
 
 @pytest.fixture
 async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
-    settings = load_settings({"HOME": str(tmp_path)}, config=lab.paths.config)
-    async with open_controller(settings) as controller:
-        site = Site(lab, controller)
+    async with open_site(lab, tmp_path) as site:
         # The module's name stays in the command line, by which the lab knows its trainers.
         launch = [part for part in site.job.launch if part != "-m"]
         site.job = replace(site.job, launch=(sys.executable, str(SABOTEUR), *launch[1:]))
@@ -75,7 +81,9 @@ async def answer(site: Site, row: LiveIncident) -> tuple[Verdict, ...]:
         await asyncio.sleep(0.5)
 
 
-@pytest.mark.parametrize("row", [*OPEN, *SET_ASIDE], ids=lambda row: row.family)
+@pytest.mark.parametrize(
+    "row", [row for rows in HALVES.values() for row in rows], ids=lambda row: row.family
+)
 async def test_no_healthy_machine_is_accused_or_evicted(
     row: LiveIncident, site: Site, outcomes: dict[str, Outcome]
 ) -> None:
@@ -108,12 +116,12 @@ def told(outcome: Outcome) -> str:
     )
 
 
-@pytest.mark.parametrize("half", ["open", "set aside"])
+@pytest.mark.parametrize("half", HALVES)
 def test_the_answers_of_a_half_are_right_often_enough(
     half: str, outcomes: dict[str, Outcome]
 ) -> None:
     """Runs last; says nothing where most rows of the half were left out of the run."""
-    rows = OPEN if half == "open" else SET_ASIDE
+    rows = HALVES[half]
     mine = [outcomes[row.family] for row in rows if row.family in outcomes]
     if 2 * len(mine) < len(rows):
         pytest.skip(f"{len(mine)} of {len(rows)} rows of this half ran")
@@ -124,3 +132,7 @@ def test_the_answers_of_a_half_are_right_often_enough(
         share = figures[name]
         assert isinstance(share, Share)
         assert share.right >= least * share.of, f"{name} {share}"
+    if any(outcome.incident.truth.classes == {FaultClass.NO_FAULT} for outcome in mine):
+        calm = figures["no-fault HIGH right"]
+        assert isinstance(calm, Share)
+        assert calm.of, "no sound job was called sound"

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.ranks.parking import Parking
-from brctl.engine.controller.wiring import open_controller
 from brctl.engine.standby.care import parking
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
-from brctl.library.config import load_settings
 from brctl.model.jobs.job import Job
-from tests.scenarios.site import Site, scenario_lab
+from tests.scenarios.site import Site, open_site, scenario_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
 SPEC = LabSpec(nodes=2, standbys=1, gpus=1, isolation=Isolation.NETNS)
@@ -34,10 +32,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
     """The job in training on its own nodes."""
-    settings = load_settings({"HOME": str(tmp_path)}, config=lab.paths.config)
-    async with open_controller(settings) as controller:
-        site = Site(lab, controller)
-        site.job = await controller.backend.replace_nodes(site.job, {STANDBY: "n2"})
+    async with open_site(lab, tmp_path) as site:
+        site.job = await site.controller.backend.replace_nodes(site.job, {STANDBY: "n2"})
         await site.train()
         yield site
 

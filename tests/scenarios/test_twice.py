@@ -58,6 +58,7 @@ UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
 REPEATS: Mapping[str, dict[str, Json]] = {
     "restart-in-place": JOB,
     "stop-time-checks": JOB,
+    "locate-corruption": JOB,
     "bisect-then-swap": JOB,
     "rank-order": {**JOB, "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
     "reset-gpu": {"nodes": "s1"},

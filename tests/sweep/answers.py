@@ -5,6 +5,7 @@ import textwrap
 
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.sweeps.check import Check, MeasurementSpec
+from tests.timeouts import TIMEOUT_S
 
 MEASURING = """
 import json, sys
@@ -18,7 +19,7 @@ if __name__ == "__main__":
 
 
 def check(
-    name: str, source: str = MEASURING, needs: tuple[str, ...] = (), deadline_s: float = 2.0,
+    name: str, source: str = MEASURING, needs: tuple[str, ...] = (), deadline_s: float = TIMEOUT_S,
     level: int = 1, stream: bool = False, optional: bool = False,
 ) -> Check:  # fmt: skip
     return Check(

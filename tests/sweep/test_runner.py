@@ -171,7 +171,7 @@ async def test_nothing_a_probe_started_outlives_it() -> None:
     started = time.monotonic()
     result = await run_one(check("pid", PID))
     assert result.status is ProbeStatus.MEASURED
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < TIMEOUT_S
     assert living_members(int(result.measurements[0].value)) == []
 
 
@@ -181,7 +181,7 @@ def living_members(group: int) -> list[str]:
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, process_group = Path(path).read_text().rpartition(")")[2].split()[:3]
-            if int(process_group) == group and state != "Z":
+            if int(process_group) == group and state not in ("Z", "X"):
                 living.append(path)
     return living
 
@@ -265,7 +265,7 @@ async def test_only_single_commands_run_as_root_where_the_login_may_do_no_more()
 
 def test_the_total_deadline_counts_lonely_probes_in_sequence() -> None:
     """Eight shared probes of 2 s run in two batches; two lonely ones add up."""
-    shared = [check(f"s{i}") for i in range(8)]
+    shared = [check(f"s{i}", deadline_s=2) for i in range(8)]
     alone = [check(f"a{i}", level=3, deadline_s=10) for i in range(2)]
     assert total_seconds([*shared, *alone]) == 2 + 2 + 10 + 10 + 5
 

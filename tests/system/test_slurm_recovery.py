@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_no_daemon_of_slurm(directory: Path) -> None:
 
 def wait_for_job(bench: subprocess.Popen[str], directory: Path) -> LabRecord:
     """The lab's record, once a rank of the Slurm job runs."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + TIMEOUT_S
     logs = directory / "job" / "logs"
     while not list(logs.glob("rank-*.process.json")):
         assert bench.poll() is None, "the bench ended by itself"

@@ -10,10 +10,11 @@ import os
 import sys
 from pathlib import Path
 
+from brctl.training.replay import replay
 from brctl.training.trainer import Options, train
 
 
-def start(environment: dict[str, str], log: str, options: dict[str, float]) -> int:
+def start(environment: dict[str, str], log: str, options: dict[str, float | str]) -> int:
     """Fork a rank and return its process id."""
     pid = os.fork()
     if pid == 0:
@@ -23,13 +24,18 @@ def start(environment: dict[str, str], log: str, options: dict[str, float]) -> i
     return pid
 
 
-def _run(log: Path, options: dict[str, float]) -> None:
+def _run(log: Path, options: dict[str, float | str]) -> None:
     status = 1
     try:
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for target in (1, 2):
             os.dup2(file, target)
-        train(Options(**options))  # type: ignore[arg-type]  # whole numbers stay whole in JSON
+        data_ranks = int(options.pop("data_ranks", 0))
+        chosen = Options(**options)  # type: ignore[arg-type]  # whole numbers stay whole in JSON
+        if data_ranks:
+            replay(chosen, data_ranks, Path(os.environ["BRCTL_CHECKPOINT_DIR"]))
+        else:
+            train(chosen)
         status = 0
     except BaseException:  # noqa: BLE001  # a child must never return into the loop below
         sys.excepthook(*sys.exc_info())

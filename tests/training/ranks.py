@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tests.timeouts import TIMEOUT_S
+
 STARTER = Path(__file__).parent / "rank_starter.py"
-DEADLINE_S = 120
 
 
 class Starter:
@@ -36,7 +37,7 @@ class Starter:
         return answer
 
     def close(self) -> None:
-        self._process.communicate(timeout=DEADLINE_S)
+        self._process.communicate(timeout=TIMEOUT_S)
 
 
 class Ranks:
@@ -50,7 +51,7 @@ class Ranks:
         *,
         resume_from: Path | None = None,
         order: Sequence[int] | None = None,
-        **options: float,
+        **options: float | str,
     ) -> None:
         self.directory = directory
         self._starter = starter
@@ -76,9 +77,17 @@ class Ranks:
 
     def child(self, rank: int) -> int:
         """Process id of the rank's only child, its data loader."""
+        (child,) = self.children(rank)
+        return child
+
+    def children(self, rank: int) -> list[int]:
+        """Process ids of a rank's loader and its shadow."""
         pid = self._pids[rank]
-        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return int(child)
+        return [int(child) for child in self._children_of(pid).read_text().split()]
+
+    @staticmethod
+    def _children_of(pid: int | None) -> Path:
+        return Path(f"/proc/{pid}/task/{pid}/children")
 
     def log(self, rank: int) -> str:
         return (self.directory / f"rank-{rank}.log").read_text()
@@ -107,7 +116,7 @@ class Ranks:
         return self._statuses.get(rank)
 
     def wait(self, rank: int) -> int:
-        limit_s = time.monotonic() + DEADLINE_S
+        limit_s = time.monotonic() + TIMEOUT_S
         while (status := self.ended(rank)) is None:
             assert time.monotonic() < limit_s, f"rank {rank} does not end"
             time.sleep(0.02)
@@ -153,7 +162,7 @@ _DEFAULTS = {
     "keep": 4,
     "seed": 7,
     "pace_s": 0.0,
-    "collective_timeout_s": 30.0,
+    "collective_timeout_s": TIMEOUT_S,
     "dump_after_s": 1.0,
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,15 @@ def test_rank_zero_keeps_the_steps_and_they_are_json(tmp_path: Path) -> None:
     assert steps[1]["loss"] is None
     assert "NaN" not in text
     assert "Infinity" not in text
+
+
+def test_the_tokens_of_a_step_are_written_where_they_are_told(tmp_path: Path) -> None:
+    progress = started(tmp_path, rank=0)
+    progress.finish_step(1, loss=4.0, grad_norm=0.5, seconds=0.1, wait_seconds=0.0, tokens=4096)
+    progress.finish_step(2, loss=4.0, grad_norm=0.5, seconds=0.1, wait_seconds=0.0)
+    told, silent = map(json.loads, (tmp_path / "steps.ndjson").read_text().splitlines())
+    assert told["tokens"] == 4096
+    assert "tokens" not in silent
 
 
 def test_other_ranks_write_no_steps(tmp_path: Path) -> None:
@@ -122,3 +132,22 @@ def test_the_first_gradient_that_is_no_number_is_remembered(tmp_path: Path) -> N
     actual = read(tmp_path)
     assert (actual["local_grad_norm"], actual["grad_finite"]) == (None, False)
     assert actual["first_nonfinite_grad_step"] == 2
+
+
+def test_a_pickled_progress_writes_on(tmp_path: Path) -> None:
+    """As a trainer that holds one is handed to a process of its own."""
+    progress = started(tmp_path)
+    progress.enter("forward", 1)
+    copy = pickle.loads(pickle.dumps(progress))  # noqa: S301  our own
+    copy.enter("backward", 2)
+    assert (read(tmp_path)["phase"], read(tmp_path)["step"]) == ("backward", 2)
+
+
+def test_a_cost_that_json_does_not_know_is_an_error_of_the_script(tmp_path: Path) -> None:
+    """As numpy's numbers are; what is told later is written."""
+    progress = started(tmp_path)
+    with pytest.raises(TypeError, match="complex"):
+        progress.finish_step(1, loss=1.0, grad_norm=1.0, seconds=1.0, wait_seconds=0.1,
+                             cost=1j)  # type: ignore[arg-type]  # as a script may  # fmt: skip
+    progress.enter("forward", 2)
+    assert read(tmp_path)["step"] == 2

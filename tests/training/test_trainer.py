@@ -1,7 +1,9 @@
 """The lab's training job, run for real: it learns, fails as training fails, and resumes exactly."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from brctl.evidence.job.data.replays import read_replay
 from brctl.model.jobs.hang import SuspectReason
 from brctl.model.jobs.replay import Replay
 from tests.checks.probes import read
+from tests.timeouts import TIMEOUT_S
 from tests.training.ranks import Ranks, Starter
 
 pytestmark = pytest.mark.torch
@@ -77,14 +80,36 @@ def test_a_restart_repeats_the_same_losses(starter: Starter, whole: Ranks, tmp_p
     assert all(again[step] == before[step] for step in again)
 
 
+def test_groups_replay_what_the_job_did(starter: Starter, whole: Ranks, tmp_path: Path) -> None:
+    """As many ranks give its losses bit by bit, fewer all of its batches; the job's files stay."""
+    said = {}
+    for size in (4, 2):
+        saved = tmp_path / f"group-{size}" / "checkpoints"
+        shutil.copytree(whole.checkpoints()[0], saved / "step-00000010")
+        group = Ranks(starter, saved.parent, size, steps=10, data_ranks=4)
+        assert set(group.wait_all().values()) == {0}, group.log(0)
+        said[size] = [json.loads(group.log(rank).splitlines()[-1]) for rank in range(size)]
+        assert [path.name for path in group.checkpoints()] == ["step-00000010"]
+        assert group.steps() == {}
+    loss = whole.steps()[20][0]
+    assert [row["loss"] for row in said[4]] == [loss] * 4
+    assert [row["loss"] for row in said[2]] == [pytest.approx(loss, rel=1e-5)] * 2
+    assert {row["first_step"] for row in said[2] + said[4]} == {11}
+    assert all(len({row["digest"] for row in rows}) == 1 for rows in said.values())
+
+
+@pytest.mark.parametrize("on_loader", ["", "shadow"])
 def test_an_old_loader_state_shows_in_the_steps_that_are_replayed(
-    starter: Starter, tmp_path: Path
+    starter: Starter, tmp_path: Path, on_loader: str
 ) -> None:
     """Rank 1's state lags three batches behind in the checkpoint; rank 0's is right."""
     (tmp_path / "faults-1.json").write_text('{"loader_rewound": 3}')
     for step in (0, 4):
         resume_from = tmp_path / "checkpoints" / f"step-{step:08d}" if step else None
-        ranks = Ranks(starter, tmp_path, 2, resume_from=resume_from, steps=6, checkpoint_every=4)
+        ranks = Ranks(
+            starter, tmp_path, 2, resume_from=resume_from, steps=6, checkpoint_every=4,
+            on_loader=on_loader,
+        )  # fmt: skip
         try:
             assert ranks.wait_all() == {0: 0, 1: 0}, ranks.log(0)
         finally:
@@ -97,10 +122,52 @@ def test_an_old_loader_state_shows_in_the_steps_that_are_replayed(
     assert replays == [Replay(5, 2), Replay(5, 1, 5, 3, 3 * 4)]
 
 
+def test_a_supervised_loader_that_is_killed_costs_neither_rank_nor_sample(
+    starter: Starter, tmp_path: Path
+) -> None:
+    """The losses are those of a run whose loader was left alone, under another policy."""
+    killed = Ranks(starter, tmp_path / "killed", 1, on_loader="shadow", pace_s=0.1)
+    try:
+        _until(lambda: len(killed.steps()) >= 2)
+        os.kill(min(killed.children(0)), signal.SIGKILL)
+        _until(lambda: "batches made anew and found equal" in killed.log(0))
+        past = len(killed.steps()) + 1
+        _until(lambda: len(killed.steps()) > past)
+    finally:
+        killed.kill()
+    last = max(killed.steps())
+    alone = Ranks(starter, tmp_path / "alone", 1, on_loader="respawn", steps=last)
+    try:
+        assert alone.wait(0) == 0, alone.log(0)
+    finally:
+        alone.kill()
+    assert killed.steps() == alone.steps()
+
+
+def test_a_loader_state_of_another_number_of_ranks_is_said_and_never_taken(
+    starter: Starter, whole: Ranks, tmp_path: Path
+) -> None:
+    """Where batches are counted training goes on; where only the state knows, it must not."""
+    four = whole.directory / "checkpoints" / "step-00000030"
+    said = "rank-00000.json is of 4 ranks that read data, this job has 1"
+    refused = "has no state of this rank's loader: start from one that has"
+    for on_loader, status in (("", 0), ("respawn", 1)):
+        ranks = Ranks(
+            starter, tmp_path, 1, resume_from=four, steps=31, on_loader=on_loader,
+            checkpoint_every=1000,
+        )  # fmt: skip
+        try:
+            assert ranks.wait(0) == status
+        finally:
+            ranks.kill()
+        assert said in ranks.log(0)
+        assert (refused in ranks.log(0)) is bool(on_loader)
+
+
 @pytest.fixture
 def pair(starter: Starter, tmp_path: Path) -> Iterator[Ranks]:
     """Two ranks that train until stopped."""
-    ranks = Ranks(starter, tmp_path, 2, checkpoint_every=1000, collective_timeout_s=4)
+    ranks = Ranks(starter, tmp_path, 2, checkpoint_every=1000, collective_timeout_s=10)
     try:
         _until(lambda: len(ranks.steps()) >= 3)
         yield ranks
@@ -111,8 +178,8 @@ def pair(starter: Starter, tmp_path: Path) -> Iterator[Ranks]:
 def test_slow_and_nan_show_on_the_rank_that_has_them(pair: Ranks) -> None:
     """Peers wait for a slow rank; a NaN is in its own loss a step before anybody else's."""
     pair.faults(1).write_text('{"slow_s": 0.4}')
-    _until(lambda: _wait_s(pair, 0) > 0.3)
-    assert _wait_s(pair, 1) < 0.2
+    # Of one step: in others the machine may hold up either.
+    _until(lambda: _wait_s(pair, 0) > 0.3 and _wait_s(pair, 1) < 0.2)
     pair.faults(1).write_text('{"nan": true}')
     _until(lambda: all(pair.progress(rank).get("loss_finite") is False for rank in (0, 1)))
     first = [pair.progress(rank)["first_nonfinite_step"] for rank in (0, 1)]
@@ -155,7 +222,7 @@ def test_a_hanging_rank_stops_everybody(pair: Ranks) -> None:
     """The culprit never enters the all-reduce; the survivor ends with gloo's time-out text."""
     pair.faults(1).write_text('{"hang": true}')
     assert pair.wait(0) != 0
-    assert "Timed out waiting 4000ms for" in pair.log(0)
+    assert "Timed out waiting 10000ms for" in pair.log(0)
     assert pair.ended(1) is None
     assert pair.progress(1)["phase"] == "backward"
     assert pair.progress(0)["phase"] == "all_reduce"
@@ -200,7 +267,7 @@ def _is_held_in_a_save(ranks: Ranks) -> bool:
     return False
 
 
-def _until(true: Callable[[], bool], deadline_s: float = 60, pause_s: float = 0.05) -> None:
+def _until(true: Callable[[], bool], deadline_s: float = TIMEOUT_S, pause_s: float = 0.05) -> None:
     limit_s = time.monotonic() + deadline_s
     while not true():
         assert time.monotonic() < limit_s

@@ -5,8 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from brctl.engine.job.look_store import keep_look
+from brctl.engine.sweeps.trend_store import TrendStore
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
+from brctl.model.jobs.trends import TrendSample
 from brctl.tui.address import Address
 from brctl.tui.once import once_text
 from brctl.tui.rows.job_rows import job_list, job_rows, rates, worst_first
@@ -95,6 +97,22 @@ def test_the_page_of_a_job_shows_trends_and_the_ranks_behind_first(tmp_path: Pat
     first = rows[next(i for i, text in enumerate(rows) if text.startswith("RANK")) + 1]
     assert first.split()[:3] == ["2", "n3", "gone"]
     assert [view.rank for view in worst_first(status().ranks)] == [2, 3, 0, 1]
+
+
+def test_the_page_of_a_job_draws_what_was_kept_of_it_and_says_what_was_not(tmp_path: Path) -> None:
+    """A minute without a look is a gap, on screen and in the text of --once."""
+    settings = make_site(tmp_path)
+    store = TrendStore(settings.state_dir, settings.context)
+    for minute, heat in ((-3, 40.0), (-1, 60.0), (0, 80.0)):
+        at = NOON + timedelta(minutes=minute)
+        store.add(at, [TrendSample("n3", "temperature_c", heat)])
+    facts = site_app(tmp_path, settings).reader.read()
+    text = once_text(facts, Address("jobs", "demo"), width=120, ascii_only=False)
+    line = next(line for line in text.splitlines() if line.startswith("temperature"))
+    assert line.split() == ["temperature", "80", "C", "40", "80", "n3", "▁·▅█"]
+    assert "not measured on n[1-2,4]: temperature" in text
+    in_ascii = once_text(facts, Address("jobs", "demo"), width=120, ascii_only=True)
+    assert "_.#" in in_ascii
 
 
 def test_the_rate_between_looks_is_zero_while_a_job_stands_and_a_gap_over_a_restart() -> None:

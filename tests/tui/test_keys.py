@@ -30,8 +30,8 @@ def fleet(app: BrctlApp) -> FleetScreen:
     return app.screen
 
 
-async def test_digits_open_the_seven_screens(app: BrctlApp) -> None:
-    """1 to 7 open the screens of the first line."""
+async def test_digits_open_the_eight_screens(app: BrctlApp) -> None:
+    """1 to 8 open the screens of the first line."""
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         for number, view_name in enumerate(ROOTS, start=1):

@@ -12,6 +12,7 @@ from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.rows.row import Row, Tone
 from brctl.tui.screens.fleet import FleetScreen
+from brctl.tui.session.messages import WorkDone
 from brctl.tui.session.saved_views import SavedViews
 from brctl.tui.start import ViewRequest
 from brctl.tui.widgets.grid import LABEL_WIDTH
@@ -60,6 +61,8 @@ async def test_clicks_open_screens_sort_lists_and_press_keys(app: BrctlApp) -> N
         row = next(n for n, line in enumerate(hints) if " x diagnose" in line)
         await pilot.click(offset=(hints[row].index(" x diagnose") + 2, row))
         await until(lambda: "diagnose demo" in engine_of(app).did, "a diagnosis")
+    app.handle_work_done(WorkDone("too late", "verdicts"))  # Its screens are gone by now.
+    assert app.screen_stack == []
 
 
 def test_a_click_beside_the_tabs_opens_nothing() -> None:

@@ -42,7 +42,7 @@ async def test_typed_words_start_the_run_and_it_is_followed_to_its_end(app: Brct
         await until(lambda: isinstance(app.screen, ConfirmDialog), "the dialog")
         await pilot.press("A", *"swap", "space", "1", "enter")
         await until(lambda: state_of(app) == "ok", "the end of the run")
-        await shows(app, "ok       11 prove")
+        await shows(app, "ok       12 prove")
         assert app.view is not None
         assert app.view.address == Address("runs", "R-0001")
         world = engine_of(app).context.world.read()
@@ -97,7 +97,7 @@ async def test_a_waiting_run_says_so_and_is_approved_with_words(app: BrctlApp) -
         await settled(pilot)
         await waiting_run(app)
         await shows(app, "WAITING FOR YOU before stop")
-        await shows(app, "GATE     5 stop")
+        await shows(app, "GATE     6 stop")
         await pilot.press("A")
         await shows(app, "brctl play approve R-0001")
         await shows(app, "blast_radius")
@@ -164,7 +164,7 @@ async def test_leaving_stops_no_run_and_a_second_viewer_sees_the_same(
     second = site_app(tmp_path, settings, Address("runs", "R-0001"))
     async with second.run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await shows(second, "ok       11 prove")
+        await shows(second, "ok       12 prove")
 
 
 async def test_read_only_shows_the_plan_and_refuses_to_start(tmp_path: Path) -> None:

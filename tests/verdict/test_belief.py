@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import SLOW_LOADER
 from brctl.model.fault import FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.playbook.recommend import recommend
@@ -138,3 +139,17 @@ def test_what_keeps_a_job_from_running_comes_before_what_slows_it(
     verdicts = decide([*slow, *dead], (), DecisionContext(NOW, job="llm", stalled=stalled))
     assert {v.fault for v in verdicts} == {FaultClass.GPU_SLOW, FaultClass.NODE_FAILURE}
     assert verdicts[0].fault is first
+
+
+@pytest.mark.parametrize("slow", [FaultClass.DATA_LOADER, FaultClass.STRAGGLER_SLOW])
+def test_what_a_job_found_in_its_own_numbers_comes_before_what_slows_it(slow: FaultClass) -> None:
+    """However sure the slow loader: two sources against one, and a rarer class besides."""
+    late = [seen("", slow, source=source) for source in ("job.ranks", "job.loader")]
+    late = [replace(item, kind=SLOW_LOADER) for item in late]
+    wrong = seen("n3", FaultClass.SILENT_CORRUPTION, source="job.ranks")
+    runs = DecisionContext(NOW, job="llm", stalled=False)
+    found = decide([*late, wrong], (), runs)
+    assert [v.fault for v in found] == [FaultClass.SILENT_CORRUPTION, slow]
+    assert found[0].probability < found[1].probability
+    hinted = decide([*late, replace(wrong, weight=Weight.HINTS)], (), runs)
+    assert hinted[0].fault is slow

@@ -56,6 +56,14 @@ def test_what_a_person_touched_then_is_left_alone_in_the_replay_too() -> None:
     assert judged(ACT, touched)[1].held.startswith("quiet")
 
 
+def test_a_crowd_of_a_rule_of_another_version_holds_as_it_did_then() -> None:
+    crowd = record(3, 30, "crowd", rule="fan", nodes=["n2"])
+    row = judged(ACT, [*NIGHT[:3], crowd, *NIGHT[3:5]])[1]
+    assert (row.now, row.held.partition(";")[0]) == (
+        "propose", "crowd: 1 of 128 nodes at once: fan (n2)",
+    )  # fmt: skip
+
+
 def test_the_page_counts_what_is_known_to_have_been_right() -> None:
     page = replay_page(judged(ACT, NIGHT), ACT)
     assert (page.body["acts"], page.body["judged"], page.body["right"]) == (3, 2, 1)
@@ -74,3 +82,13 @@ def test_lines_that_make_no_sense_are_passed_over() -> None:
         record(4, 20, "decision"),
     ]
     assert judged(ACT, odd) == []
+
+
+def test_what_was_one_of_a_crowd_then_is_one_in_the_replay_too() -> None:
+    """Until the crowd was over; a verdict about another node is none of it."""
+    crowd = record(2, 4, "crowd", rule="gpu", nodes=["n1", "n2", "n3"])
+    over = record(20, 90, "crowd-over", rule="gpu")
+    night = [NIGHT[0], crowd, *verdict(4, 60, 2), over, *verdict(21, 100, 9)]
+    found = judged(ACT, night)
+    assert [row.now for row in found] == ["propose", "act"]
+    assert found[0].held.startswith("crowd: 3 of 128 nodes at once")

@@ -6,7 +6,7 @@ from brctl.library.checks import usable_checks
 from brctl.model.watch.state import Sighting, Suspicion
 from brctl.watch.answers import FleetAnswers
 from brctl.watch.node_rules import network_trouble, silence_sightings
-from brctl.watch.suspicions import after_look, only_of
+from brctl.watch.suspicions import after_look, only_of, verdicts_that_cover
 from tests.fakes.watching import measured
 
 NOW = datetime(2026, 7, 5, 3, 2, tzinfo=UTC)
@@ -88,3 +88,21 @@ def test_after_a_reconnect_an_old_answer_counts_only_once_a_look_has_ended() -> 
     held = opened()
     assert not after_look(held, [seen(0)], GPU, NOW).confirmed
     assert after_look(held, [seen(1)], GPU, NOW).confirmed
+
+
+def test_the_diagnosis_of_a_job_settles_the_signs_of_those_nodes_that_it_named() -> None:
+    """One that began before the sign was confirmed has not looked at it."""
+    seen_at = NOW + timedelta(seconds=5)
+    other = Suspicion(
+        "gpu", "n1", NOW, 1, "lost", confirmed_at=NOW, verdicts=("V-1",), named_at=seen_at,
+        named=("n1", "n2"),
+    )  # fmt: skip
+    on_job = {"llm", "n1", "n2", "n3"}
+
+    def covering(node: str, at: datetime) -> tuple[str, ...]:
+        sign = Suspicion("gpu", node, NOW, 1, "lost", confirmed_at=at)
+        return verdicts_that_cover(sign, [other], {node}, on_job)
+
+    assert covering("n2", seen_at) == ("V-1",)
+    assert covering("n3", seen_at) == ()
+    assert covering("n2", seen_at + timedelta(seconds=1)) == ()

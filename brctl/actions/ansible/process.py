@@ -13,6 +13,7 @@ from brctl.actions.ansible.files import EVENTS, SOCKETS
 from brctl.actions.child import kept_environment
 from brctl.actions.context import RunContext
 from brctl.actions.contract import NothingDone
+from brctl.library.programs.child_start import end_process, start_process
 
 PROGRAM = "ansible-playbook"
 INSTALL = "install it on this machine: pip install ansible-core, or apt install ansible-core"
@@ -21,6 +22,9 @@ SITE_ENVIRONMENT = (
     "ANSIBLE_COLLECTIONS_PATH", "SSH_AUTH_SOCK", "USER",
 )  # fmt: skip
 """What a site tells Ansible by its environment; whatever else is in ours stays here."""
+
+MASTER_ENDS_S = 10.0
+"""It answers over a socket here, in a millisecond; stopped or stuck, never."""
 
 
 def find_program() -> str:
@@ -68,9 +72,17 @@ async def _end_masters(folder: Path) -> None:
     with os.scandir(folder) as entries:
         sockets = [entry.path for entry in entries]
     for socket in sockets:
-        process = await asyncio.create_subprocess_exec(
-            "ssh", "-F", "none", "-o", f"ControlPath={socket}", "-O", "exit", "node",
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL, env={"PATH": os.environ.get("PATH", "")},
+        process = await start_process(
+            asyncio.create_subprocess_exec(
+                "ssh", "-F", "none", "-o", f"ControlPath={socket}", "-O", "exit", "node",
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL, env={"PATH": os.environ.get("PATH", "")},
+                start_new_session=True,
+            )
         )  # fmt: skip
-        await process.wait()
+        try:
+            async with asyncio.timeout(MASTER_ENDS_S):
+                await process.wait()
+        except TimeoutError:
+            # A connection that hangs keeps its own minute; the step does not wait for it.
+            await end_process(process)

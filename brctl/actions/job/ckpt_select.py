@@ -12,6 +12,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.actions.job.kept_steps import newest_sound
 from brctl.evidence.job.kept_steps import KeptStep, KeptSteps
+from brctl.evidence.job.numbers import bad_number
 from brctl.model.command import Outcome
 from brctl.model.jobs.checkpoint_path import is_named_for
 from brctl.model.jobs.job import Job
@@ -37,6 +38,9 @@ class CkptSelect(ReadOnly):
         if job.slot_directory is None:
             return await self._saved(context, job, excluded, args)
         newest, kept = await newest_sound(context.sweeps, job, without=excluded)
+        spoilt = _spoilt_step(context, args)
+        if newest is not None and spoilt is not None and newest.step >= spoilt:
+            newest = None
         try:
             saved = await self._saved(context, job, excluded, args)
         except ActionFailed as failed:
@@ -55,10 +59,12 @@ class CkptSelect(ReadOnly):
         complete = [c for c in found if c.get("complete") is True]
         if not complete:
             raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
+        complete, doubt = _before(complete, _spoilt_step(context, args))
         _refuse_old(complete[0], args)
         for candidate in complete[:TRIES]:
             if await self._is_sound(context, job, report.node, candidate):
-                return _chosen(job, candidate, report.node, skipped=found.index(candidate))
+                chosen = _chosen(job, candidate, report.node, skipped=found.index(candidate))
+                return replace(chosen, say=chosen.say + doubt)
         raise ActionFailed(f"the newest {TRIES} complete checkpoints are damaged")
 
     async def _is_sound(
@@ -69,6 +75,26 @@ class CkptSelect(ReadOnly):
         again = [c for c in checkpoints_in(job, report) if c["name"] == candidate["name"]]
         # A check that gave no answer did not find the checkpoint sound.
         return bool(again) and again[0].get("complete") is True
+
+
+def _spoilt_step(context: RunContext, args: Arguments) -> int | None:
+    """The step from which on the numbers of a verdict are wrong; None where it says no step."""
+    verdict = arguments.text(args, "verdict", "")
+    return bad_number(context.verdicts.get(verdict).evidence).step if verdict else None
+
+
+def _before(
+    complete: list[dict[str, Value]], spoilt: int | None
+) -> tuple[list[dict[str, Value]], str]:
+    """Those from before that step; where none is left all of them, and the words that say so."""
+    if spoilt is None:
+        return complete, ""
+    clean = [row for row in complete if isinstance(row["step"], int) and row["step"] < spoilt]
+    if clean:
+        return clean, f", from before step {spoilt} at which the numbers went wrong"
+    oldest = complete[-1]["step"]
+    none = f"none is left from before step {spoilt}, at which the numbers went wrong"
+    return complete, f"; the oldest is of step {oldest}; {none}"
 
 
 def _with_kept_step(saved: ActionResult, newest: KeptStep | None, kept: KeptSteps) -> ActionResult:
@@ -117,7 +143,7 @@ def _refuse_old(newest: dict[str, Value], args: Arguments) -> None:
 
 def _chosen(job: Job, candidate: dict[str, Value], node: str, *, skipped: int) -> ActionResult:
     path = str(job.checkpoint_dir / str(candidate["name"]))
-    newer = f", {skipped} newer incomplete or damaged" if skipped else ""
+    newer = f", {skipped} newer passed over" if skipped else ""
     return ActionResult(
         {"path": path, "step": int(candidate["step"])},
         changed=False,

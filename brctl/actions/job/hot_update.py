@@ -5,6 +5,7 @@ the nodes they have. A change named when the run was planned is applied and no o
 nobody's approval covers a change that came later.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from brctl.actions import arguments
@@ -42,15 +43,14 @@ class JobHotUpdate:
         if change is None or change.state is not ChangeState.PENDING:
             return ActionResult(_out(change), changed=False, say="no code change waits")
         job = await context.jobs.get(arguments.text(args, "job"))
-        await refuse_running(context, job)
-        try:
-            await _must_have(context, job, change)
-        except ActionFailed as exc:
-            if args.get("may_wait") is not True:
-                raise
-            return ActionResult(
-                _out(None), changed=False, say=f"{change.id} goes on waiting: {exc}"
-            )
+        _, lacking = await asyncio.gather(
+            refuse_running(context, job), _why_lacking(context, job, change)
+        )
+        if lacking is not None and args.get("may_wait") is not True:
+            raise lacking
+        if lacking is not None:
+            say = f"{change.id} goes on waiting: {lacking}"
+            return ActionResult(_out(None), changed=False, say=say)
         done = context.jobs.code_ledger(job.name).apply(
             change.id, context.run.name, context.clock.now()
         )
@@ -82,11 +82,16 @@ async def refuse_running(context: RunContext, job: Job) -> None:
         raise ActionFailed(f"job {job.name} still has {len(state.alive)} ranks; stop it first")
 
 
-async def _must_have(context: RunContext, job: Job, change: CodeChange) -> None:
+async def _why_lacking(context: RunContext, job: Job, change: CodeChange) -> ActionFailed | None:
+    """Why the change cannot be taken; None where every node has its release as recorded."""
     if job.code is None:
-        raise ActionFailed(f"job {job.name} has no `code` in job.yaml", FailureKind.OTHER)
+        return ActionFailed(f"job {job.name} has no `code` in job.yaml", FailureKind.OTHER)
     code = context.jobs.code_ledger(job.name).read().code_of(job.code, change)
-    await must_agree(context.sweeps, job, code, job.nodes)
+    try:
+        await must_agree(context.sweeps, job, code, job.nodes)
+    except ActionFailed as failed:
+        return failed
+    return None
 
 
 def _requested_change(context: RunContext, args: Arguments) -> CodeChange | None:

@@ -3,6 +3,7 @@
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionResult, ReadOnly
+from brctl.model.fault_catalogue import REPLAYS_FAIL, WRONG_RESULTS
 from brctl.model.localisation import FaultKind
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -10,7 +11,7 @@ from brctl.model.runs.playbook import Arguments
 
 
 class JobReplay(ReadOnly):
-    """Suspects are nodes that are convicted; of the undecided, some are innocent."""
+    """Suspects are convicted, `out.reason` says of what; of the undecided, some are innocent."""
 
     async def plan(self, context: RunContext, args: Arguments) -> tuple[Change, ...]:
         job = await context.jobs.get(arguments.text(args, "job"))
@@ -23,13 +24,16 @@ class JobReplay(ReadOnly):
         found = await context.search.replay(job, arguments.seconds(args, "deadline", "20m"))
         suspects: list[str] = []
         undecided: list[str] = []
+        wrong = True
         for finding in found.conclusion.findings:
             if finding.kind is FaultKind.NODE:
                 suspects += finding.members
+                wrong = wrong and found.computed_wrongly(finding)
             elif finding.kind is not FaultKind.NONE:
                 undecided += finding.members
         why = "; ".join(f.why for f in found.conclusion.findings)
         say = f"{found.conclusion.rounds} rounds: {fold(suspects) or 'nobody'} convicted ({why})"
         say += f"; not decided between {fold(undecided)}" if undecided else ""
-        out: Arguments = {"suspects": suspects, "undecided": undecided}
+        reason = WRONG_RESULTS if wrong else REPLAYS_FAIL
+        out: Arguments = {"suspects": suspects, "undecided": undecided, "reason": reason}
         return ActionResult(out, changed=False, say=say)

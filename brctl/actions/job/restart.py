@@ -1,5 +1,6 @@
 """job.restart: start every rank from a checkpoint, marked with this run's name."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -69,8 +70,17 @@ class JobRestart(NotUndoable):
 
     async def _start(self, context: RunContext, job: Job, checkpoint: str) -> ActionResult:
         _refuse_strange(job, checkpoint)
-        await self._clear(context, job)
-        await self._note_code(context, job, checkpoint)
+        # Two looks at the same nodes, neither of which needs the other.
+        state, digest = await asyncio.gather(
+            context.backend.job_status(job), _digest_of_code(context, job), return_exceptions=True
+        )
+        if isinstance(state, BaseException):
+            raise state
+        await self._clear(context, job, state)
+        # Only now: copies that differ must not leave half a start running.
+        if isinstance(digest, BaseException):
+            raise digest
+        self._note_code(context, job, checkpoint, digest)
         report = await context.backend.start_job(job, checkpoint, context.run.name)
         if report.failed:
             failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
@@ -80,20 +90,18 @@ class JobRestart(NotUndoable):
             {"ranks": len(report.started), "checkpoint": checkpoint}, say=say + _how(report)
         )
 
-    async def _note_code(self, context: RunContext, job: Job, checkpoint: str) -> None:
-        """Write down what is started from where, before it is; every node must have that code."""
+    def _note_code(self, context: RunContext, job: Job, checkpoint: str, digest: str) -> None:
+        """Write down what is started from where, before it is."""
         code = job.code
         if code is None:
             return
-        digest = await must_agree(context.sweeps, job, code, job.nodes)
         start = CodeStart(
             context.run.name, code.version, code.change, digest, checkpoint, context.clock.now()
         )
         context.jobs.code_ledger(job.name).started(start)
 
-    async def _clear(self, context: RunContext, job: Job) -> None:
+    async def _clear(self, context: RunContext, job: Job, state: JobRunState) -> None:
         """Half a start cannot be completed: its ranks wait for partners that will never come."""
-        state = await context.backend.job_status(job)
         other_starts = state.incarnations - {context.run.name}
         if other_starts:
             where = fold({job.node_of(rank) for rank in state.alive})
@@ -101,6 +109,13 @@ class JobRestart(NotUndoable):
             raise NothingDone(f"job {job.name} runs already on {where}, started by {by:.80}")
         if state.alive:
             await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
+
+
+async def _digest_of_code(context: RunContext, job: Job) -> str:
+    """The digest every node must have; "" for a job without releases."""
+    if job.code is None:
+        return ""
+    return await must_agree(context.sweeps, job, job.code, job.nodes)
 
 
 async def _another_standby(context: RunContext, job: Job, failed: ActionFailed) -> str:

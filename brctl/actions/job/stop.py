@@ -53,11 +53,10 @@ class JobStop(NotUndoable):
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         job = await _job(context, args)
         # Side by side: what the ranks wrote is there after they are gone, and dead nodes cost once.
-        step, report = await asyncio.gather(
+        step, (report, state) = await asyncio.gather(
             _newest_step(context, job),
-            context.backend.stop_job(job, arguments.seconds(args, "grace", "30s")),
+            _stop(context, job, arguments.seconds(args, "grace", "30s")),
         )
-        state = await context.backend.job_status(job)
         alive = sorted({*report.stuck, *state.alive})
         _must_show(job, report, state, alive)
         living = dict.fromkeys(job.node_of(rank) for rank in alive)
@@ -80,6 +79,12 @@ class JobStop(NotUndoable):
     async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         """`apply` looks last, node by node, and fails when what it sees is no stop."""
         return Observation(done=True)
+
+
+async def _stop(context: RunContext, job: Job, grace_s: float) -> tuple[StopReport, JobRunState]:
+    """Stop the ranks, then look at what is left of them."""
+    report = await context.backend.stop_job(job, grace_s)
+    return report, await context.backend.job_status(job)
 
 
 def _must_show(job: Job, report: StopReport, state: JobRunState, alive: Sequence[int]) -> None:

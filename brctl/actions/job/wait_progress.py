@@ -2,17 +2,22 @@
 
 Steps beyond the checkpoint prove nothing by themselves: a job that falls at the same step each time
 takes them too. A job that hangs as before keeps its ranks alive until a time-out of its own: where
-it stands still and a look finds the verdict's fault again, that is waited for no longer.
+it stands still and a look finds the verdict's fault again, that is waited for no longer. Steps
+whose loss is no number or far above its past, or in which ranks find wrong numbers themselves,
+prove nothing either.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import median_low
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.evidence.job.data.replays import replay_note
+from brctl.evidence.job.history import jumps
+from brctl.model.evidence_kinds import LOSS_JUMPED
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.playbook import Arguments
 from brctl.model.units import describe_duration
@@ -60,6 +65,7 @@ class JobWaitProgress(ReadOnly):
         at_most_s = arguments.seconds(args, "at_most", f"{within_s}s")
         job = await context.jobs.get(arguments.text(args, "job"))
         stall = _SameStall(context, str(args.get("verdict") or ""))
+        jump = _JumpAgain()
         started = moved = context.clock.now()
         first: int | None = None
         last: int | None = None
@@ -67,12 +73,16 @@ class JobWaitProgress(ReadOnly):
             status = await context.jobs.progress(job)
             _refuse_ended(status)
             now = context.clock.now()
+            jump.see(status)
             if status.step is not None:
                 first = status.step if first is None else first
                 moved = now if status.step != last else moved
                 last = status.step
                 if last >= goal.step(first):
+                    jump.refuse(last)
+                if last >= goal.step(first) and not _wrong_numbers(status):
                     return _proved(status, max(first, goal.beyond), last, goal)
+                _refuse_wrong_numbers(status, last, goal.step(first) + goal.steps)
             await stall.refuse(status, now)
             _refuse_late(last, goal, _since(moved, now), within_s)
             if _since(started, now) >= at_most_s:
@@ -84,6 +94,30 @@ def _proved(status: JobStatus, since: int, last: int, goal: Goal) -> ActionResul
     replayed = replay_note(status)
     say = f"step {since} to {last}{goal.note}" + (f"; {replayed}" if replayed else "")
     return ActionResult({"first_step": since, "step": last}, changed=False, say=say)
+
+
+class _JumpAgain:
+    """Whether the loss jumps in this attempt, also where it has come down since.
+
+    Progress files of the attempt before may say that it was off: it counts once it was well.
+    """
+
+    def __init__(self) -> None:
+        self._was_well = False
+        self._at: int | None = None
+
+    def see(self, status: JobStatus) -> None:
+        off = [view.loss_off_since for view in status.ranks if view.loss_off_since is not None]
+        self._was_well = self._was_well or not off
+        if self._was_well and 2 * len(off) > len(status.ranks):
+            self._at = median_low(off)
+
+    def refuse(self, last: int) -> None:
+        if self._at is not None:
+            raise ActionFailed(
+                f"step {last}, and the loss jumped again at step {self._at}: what bent it is in the"
+                " job still"
+            )
 
 
 class _SameStall:
@@ -138,6 +172,33 @@ def _refuse_late(last: int | None, goal: Goal, still_s: float, within_s: float) 
 def _unproved(last: int | None, goal: Goal, at_most_s: float) -> str:
     progress = f"step {last} and going on" if last is not None else "no step at all"
     return f"{progress} after {describe_duration(at_most_s)}, which proves nothing yet{goal.note}"
+
+
+def _refuse_wrong_numbers(status: JobStatus, last: int, latest: int) -> None:
+    """One step without a number may be skipped, as loss scalers do; several are no training."""
+    wrong = _wrong_numbers(status)
+    if wrong and last >= latest:
+        raise ActionFailed(f"step {last}, and {wrong}: it trains on, and not rightly")
+
+
+def _wrong_numbers(status: JobStatus) -> str:
+    """What is wrong with the numbers of the newest steps; "" for nothing that is known.
+
+    Read once the job has taken steps: until then its files are those of the attempt before.
+    """
+    found = [view for view in status.ranks if view.wrong_numbers]
+    if found:
+        first = found[0]
+        return (
+            f"{len(found)} of {len(status.ranks)} ranks find wrong numbers, rank {first.rank} on"
+            f" {first.node} since step {first.wrong_numbers[0].step}"
+        )
+    if bad := sum(view.loss_finite is False for view in status.ranks):
+        return f"the loss of {bad} of {len(status.ranks)} ranks is not finite"
+    newest = status.history.last
+    if newest is not None and newest.nonfinite:
+        return "the newest loss is not finite"
+    return next((item.text for item in jumps(status) if item.kind == LOSS_JUMPED), "")
 
 
 def _refuse_ended(status: JobStatus) -> None:

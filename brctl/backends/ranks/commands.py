@@ -15,8 +15,8 @@ from brctl.model.jobs.job import SLOT_DIR_VARIABLE, Job
 from brctl.model.runs.playbook import Json
 
 # In the order of their imports.
-_RANKS = ("processes", "environment", "parked_ranks", "program")
-_PARKED = ("processes", "parked_process")
+_RANKS = ("processes", "environment", "code_release", "parked_ranks", "program")
+_PARKED = ("processes", "code_release", "parked_process")
 START_DEADLINE_S = 60.0
 LOOK_DEADLINE_S = 15.0
 EXAMINE_DEADLINE_S = 45.0

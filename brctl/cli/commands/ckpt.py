@@ -68,4 +68,5 @@ def _row(checkpoint: Checkpoint) -> dict[str, Json]:
         "problem": checkpoint.problem or None,
         "age_seconds": checkpoint.age_s,
         "bytes": checkpoint.size_bytes,
+        "loader": checkpoint.loader or None,
     }

@@ -60,8 +60,9 @@ def fix(
     found = found or list(for_one_fix(settings.state_dir))
     agreed = _Agreed(found[0].verdict)
     consent = Consent(
-        yes, confirm, dry_run, detach, override, message, ask=agreed.to_this, may_start=may_start
-    )
+        yes, confirm, dry_run, detach, override, message, as_planned=watch_token is not None,
+        ask=agreed.to_this, may_start=may_start,
+    )  # fmt: skip
     run = asyncio.run(_fix(invocation, settings, found, consent))
     sits_here = can_ask(invocation) and not consent.agreed
     while sits_here and unproved(run):

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import read_address
 from brctl.cli.output import say
 from brctl.engine.application.alerts import AlertIntake, diagnose_alerts, serve_alerts
 from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError
@@ -66,9 +67,9 @@ def _read(path: str) -> bytes:
 
 
 def _serve(settings: Settings, listen: str, token_file: Path | None, *, diagnose: bool) -> None:
-    host, port = _address(listen)
+    host, port = read_address(listen)
     token = read_secret(token_file) if token_file else ""
-    if not token and not _is_here(host):
+    if not token and not ipaddress.ip_address(host).is_loopback:
         raise UsageError(
             f"--listen {listen}: others can reach it, so senders must show a token",
             hint="--token-file FILE, or listen on 127.0.0.1",
@@ -80,17 +81,3 @@ def _serve(settings: Settings, listen: str, token_file: Path | None, *, diagnose
 def _stop(_number: int, _frame: object) -> None:
     """Leave at once: every file is written whole or not at all, and Alertmanager posts again."""
     os._exit(int(ExitCode.TERMINATED))
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"--listen {text}: write HOST:PORT, 127.0.0.1:9095")
-    return host.strip("[]"), int(port)
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

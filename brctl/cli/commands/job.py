@@ -15,7 +15,9 @@ from brctl.cli.progress import progress
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.job import job_name, job_progress, wait_for_steps
 from brctl.engine.application.runs import find_playbook
+from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import person
+from brctl.engine.sweeps.trend_store import TrendStore
 from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
 from brctl.view.job.job import job_page
@@ -33,13 +35,18 @@ Typed = Annotated[str | None, typer.Option("--confirm", help="what to type: stop
 
 @app.command()
 def show(ctx: typer.Context, job: JobArgument = None) -> None:
-    """Show where a job runs and what its ranks say; exit 0 progress, 2 stalled, 3 unknown."""
+    """Show where a job runs, what its ranks say and its health over time.
+
+    Exit 0 progress, 2 stalled, 3 unknown. Trends are what `brctl watch` and `sweep --cron` kept.
+    """
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
 
     with progress("asking the ranks", quiet=invocation.quiet) as line:
         found, status = asyncio.run(job_progress(settings, job, line.say))
-    invocation.finish(job_page(found, status), settings.context)
+    store = TrendStore(settings.state_dir, settings.context)
+    trends = store.read((found.name, *found.nodes), now())
+    invocation.finish(job_page(found, status, trends), settings.context)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.lab_demo import demo
 from brctl.cli.progress import progress
 from brctl.library.config import lab_dir, load_settings, user_cache_dir
+from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.view.notices.page import Page
@@ -19,6 +20,7 @@ from brctl.view.text import columns
 
 if TYPE_CHECKING:
     from brctl.lab.cluster import Lab, LabStatus, NodeStatus
+    from brctl.lab.wrong_results import WrongResults
 
 app = new_app()
 app.command()(demo)
@@ -37,13 +39,27 @@ def up(
         bool,
         typer.Option("--every-step", help="tensor, pipeline and data parallel, steps in memory"),
     ] = False,
+    data_parallel: Annotated[
+        bool, typer.Option("--data-parallel", help="no tensor or pipeline groups, replicas alone")
+    ] = False,
+    on_loader: Annotated[
+        str,
+        typer.Option(
+            "--on-loader",
+            metavar="POLICY",
+            help="supervise the job's data loaders: respawn, shadow or fail when one dies",
+        ),
+    ] = "",
 ) -> None:
     """Bring the cluster up: real SSH nodes, fake GPUs, a training job ready to start."""
     from brctl.lab.cluster import up as bring_up
     from brctl.lab.spec import LabSpec, parse_isolation
 
     invocation: Invocation = ctx.obj
-    spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation), every_step=every_step)
+    spec = LabSpec(
+        nodes, standbys, gpus, parse_isolation(isolation), every_step=every_step,
+        data_parallel=data_parallel, on_loader=on_loader,
+    )  # fmt: skip
     with progress(f"starting {nodes + standbys} nodes", quiet=invocation.quiet):
         lab = bring_up(spec, lab_dir(invocation.environ))
     _remember_names(lab)
@@ -67,17 +83,50 @@ def break_(
     fault: Annotated[str, typer.Argument(help="`brctl lab faults` lists them")],
     node: Annotated[str, typer.Argument(help="the node to break", metavar="NODE")],
     gpu: Annotated[int | None, typer.Option("--gpu", help="GPU slot, for GPU faults")] = None,
+    probability: Annotated[
+        float | None, typer.Option("--probability", help="of a wrong element a call; else 1")
+    ] = None,
+    from_elements: Annotated[
+        int | None, typer.Option("--from-elements", help="smaller results are right")
+    ] = None,
+    from_temperature: Annotated[
+        float | None, typer.Option("--from-temperature", help="a cooler GPU is right; degrees C")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="which calls are wrong")] = None,
 ) -> None:
-    """Break a node, live; `lab heal` undoes it."""
+    """Break a node, live; `lab heal` undoes it. The last four are for gpu-wrong and its kind."""
     from brctl.engine.controller.reach import only
     from brctl.lab.cluster import load
 
     invocation: Invocation = ctx.obj
     lab = load(lab_dir(invocation.environ))
-    broken = lab.break_node(fault, only(node, _nodes(lab, node)), gpu=gpu)
+    chosen = only(node, _nodes(lab, node))
+    wrong = _wrong_results(probability, from_elements, from_temperature, seed)
+    broken = lab.break_node(fault, chosen, gpu=gpu, wrong=wrong)
     body = {"fault": asdict(broken)}
     page = Page("LabFault", body, broken.say, next=("brctl --context lab dx", "brctl lab heal"))
     invocation.finish(page, "lab")
+
+
+def _wrong_results(
+    probability: float | None,
+    from_elements: int | None,
+    from_temperature_c: float | None,
+    seed: int | None,
+) -> "WrongResults | None":
+    from brctl.lab.wrong_results import WrongResults
+
+    if (probability, from_elements, from_temperature_c, seed) == (None, None, None, None):
+        return None
+    try:
+        return WrongResults(
+            probability=1.0 if probability is None else probability,
+            from_elements=1 if from_elements is None else from_elements,
+            from_temperature_c=from_temperature_c or 0.0,
+            seed=seed or 0,
+        )
+    except ValueError as exc:
+        raise UsageError(str(exc)) from exc
 
 
 def _nodes(lab: "Lab", text: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -129,11 +130,12 @@ def ettr(
     ctx: typer.Context,
     job: Annotated[str | None, typer.Option("--job", help="default the only one")] = None,
     since: Annotated[str, typer.Option("--since", help="7d")] = "30d",
+    prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
 ) -> None:
     """Account a job's time to the last second: productive, lost to what, and what would help."""
     from brctl.view.job.ettr import ettr_page
 
-    asyncio.run(_of_time(ctx.obj, job, since, ettr_page))
+    asyncio.run(_of_time(ctx.obj, job, since, ettr_page, prom))
 
 
 @app.command()
@@ -149,14 +151,23 @@ def incidents(
 
 
 async def _of_time(
-    invocation: Invocation, name: str | None, since: str, page: "Callable[[EttrReport], Page]"
+    invocation: Invocation,
+    name: str | None,
+    since: str,
+    page: "Callable[[EttrReport], Page]",
+    prom: Path | None = None,
 ) -> None:
     from brctl.engine.application.job_time import ettr_report
     from brctl.engine.controller.wiring import open_controller
+    from brctl.engine.sweeps.cycle import write_metrics
     from brctl.model.units import parse_duration_s
+    from brctl.view.fleet.prometheus import totals_text
+    from brctl.view.job.ettr_metrics import ettr_totals
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
     async with open_controller(settings) as controller:
         report = await ettr_report(controller, controller.job(name), back)
+    if prom is not None:
+        write_metrics(prom, totals_text(ettr_totals(report, settings.context)))
     invocation.finish(page(report), settings.context)

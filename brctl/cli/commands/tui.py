@@ -27,7 +27,7 @@ def tui(
     ctx: typer.Context,
     view: Annotated[
         str | None,
-        typer.Argument(help="fleet verdicts runs bisect incidents standby jobs node stacks"),
+        typer.Argument(help="fleet verdicts runs bisect incidents standby jobs watch node stacks"),
     ] = None,
     item: Annotated[str, typer.Argument(help="node, verdict, run, incident or job to open")] = "",
     filter_text: Annotated[str, typer.Option("--filter", help="what / would hold")] = "",

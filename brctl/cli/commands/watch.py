@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from brctl.cli import output
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import read_address
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.watch.policy import WatchMode
 
@@ -31,6 +33,9 @@ def watch(
     policy: Policy = None,
     wait: Annotated[bool, typer.Option("--wait", help="stand by while another one leads")] = False,
     prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="[HOST:]PORT to serve metrics, 127.0.0.1 if none")
+    ] = None,
 ) -> None:
     """Look at nodes and jobs all the time; write, page or fix as far as the policy allows."""
     if ctx.invoked_subcommand is not None:
@@ -39,7 +44,10 @@ def watch(
 
     invocation: Invocation = ctx.obj
     cap = read_mode(mode)
-    request = WatchRequest(job, invocation.nodes, invocation.exclude, cap, policy, wait, prom)
+    request = WatchRequest(
+        job, invocation.nodes, invocation.exclude, cap, policy, wait, prom,
+        read_address(listen, "127.0.0.1") if listen is not None else None,
+    )  # fmt: skip
     asyncio.run(_watch(invocation, request))
 
 
@@ -75,10 +83,11 @@ def status(
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     folder = WatchFolder(settings.state_dir, settings.context)
-    page = status_page(
-        folder.status(), folder.load_state(), folder.records(lines), folder.stopped(),
-        policy_or_observe(policy), now(),
-    )  # fmt: skip
+    seen = folder.snapshot(lines)
+    tried = policy_or_observe(policy)
+    if policy is None and seen.limits is not None:
+        tried = replace(tried, limits=seen.limits)
+    page = status_page(seen, tried, now())
     invocation.finish(page, settings.context)
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from brctl.engine.runs.propose import propose
 from brctl.engine.runs.remediate import RUN_PROGRAM, start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.library.config import Settings
+from brctl.library.programs.preloaded import PreloadedProcess
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.fault import Action, Branch
 from brctl.model.runs.playbook import Json, Playbook
@@ -147,6 +148,13 @@ async def plan_fix(context: RunContext, fix: Fix, override: Override | None = No
     return PlannedFix(prepared, words, shlex.join([*command, "--confirm", words]))
 
 
+def in_the_words_of(prepared: Prepared, request: RunRequest) -> RunRequest:
+    """A request in which everything is said that is typed to start this plan."""
+    if needs_a_yes(prepared.plan):
+        return replace(request, yes=True)
+    return replace(request, typed=words_for(prepared))
+
+
 def words_for(prepared: Prepared) -> str:
     """What a person types to let it run, where a gate asks."""
     job = str(prepared.inputs.job.get("name") or "")
@@ -159,6 +167,7 @@ async def start_planned(
     prepared: Prepared,
     request: RunRequest,
     program: Sequence[str] = RUN_PROGRAM,
+    preloaded: PreloadedProcess | None = None,
 ) -> Path:
     """Start what was planned, in a process of its own; the run's folder.
 
@@ -166,4 +175,4 @@ async def start_planned(
         GuardError: The context is read-only, or a guard refuses; nothing was changed.
     """
     refuse_readonly(settings, action="run")
-    return await start_run(context, prepared, request, program)
+    return await start_run(context, prepared, request, program, preloaded)

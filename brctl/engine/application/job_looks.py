@@ -17,6 +17,8 @@ from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.job.diagnose import Diagnosis
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.looks import ask_job, fresh_look, look_before
+from brctl.engine.sweeps.trend_store import TrendStore
+from brctl.evidence.trends import StepMark, job_samples
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus
@@ -56,7 +58,17 @@ async def _news(controller: Controller, job: Job, say: Say) -> JobNews:
         await _close_pages(controller, status, say)
     news = replace(news, look=replace(news.look, told=news.look.in_trouble))
     keep_look(controller.state_dir, controller.settings.context, news.look)
+    _keep_trends(controller, status, before)
     return news
+
+
+def _keep_trends(controller: Controller, status: JobStatus, before: JobLook | None) -> None:
+    earlier = None
+    if before is not None and before.step is not None:
+        earlier = StepMark(before.step, before.at.timestamp())
+    now = controller.now()
+    store = TrendStore(controller.state_dir, controller.settings.context)
+    store.add(now, job_samples(status, earlier, now.timestamp()))
 
 
 async def _examined(controller: Controller, job: Job, news: JobNews, say: Say) -> JobNews:

@@ -5,14 +5,19 @@ from datetime import timedelta
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.time_records import TimeRecords, gather_records
 from brctl.evidence.job.expected_ettr import expected, expected_mttf_us, levers
-from brctl.evidence.job.time_books import account, booked, costs, usual_step_us
+from brctl.evidence.job.time_books import (
+    account,
+    booked,
+    costs,
+    known_otherwise,
+    usual_step_us,
+)
 from brctl.model.errors import UnavailableError
 from brctl.model.jobs.job import Job
-from brctl.model.jobs.job_time import US, EttrReport
+from brctl.model.jobs.job_time import HOUR_US, US, EttrReport
 
-HOUR_US = 3600 * US
 POINTS = 48
-"""Points of the sliding hour, over the whole time; each is accounted twice."""
+"""Points of both curves, over the whole time; each is accounted as known now and then."""
 
 
 async def ettr_report(controller: Controller, job: Job, back: timedelta) -> EttrReport:
@@ -37,18 +42,25 @@ def report_of(job: str, records: TimeRecords, until_us: int, nodes: int = 0) -> 
     spans = booked(records.began_us, until_us, records.steps, records.incidents)
     whole = account(spans, records.began_us, until_us)
     found = costs(spans, records.incidents)
-    hours = []
+    hours: list[tuple[int, float, float]] = []
+    cumulative: list[tuple[int, float, float]] = []
+    otherwise = known_otherwise(records.steps, records.incidents)
     for number in range(1, POINTS + 1):
         at_us = records.began_us + whole.wall_us * number // POINTS
-        from_us = max(records.began_us, at_us - HOUR_US)
-        known_then = booked(records.began_us, at_us, records.steps, records.incidents)
-        now, then = account(spans, from_us, at_us), account(known_then, from_us, at_us)
-        hours.append((at_us, now.ettr or 0.0, then.ettr or 0.0))
+        known_then = None
+        if otherwise(at_us):
+            known_then = booked(records.began_us, at_us, records.steps, records.incidents)
+        for rows, from_us in ((hours, at_us - HOUR_US), (cumulative, records.began_us)):
+            window = max(records.began_us, from_us), at_us
+            now = account(spans, *window).ettr or 0.0
+            then = now if known_then is None else account(known_then, *window).ettr or 0.0
+            rows.append((at_us, now, then))
     return EttrReport(
         job,
         whole,
         usual_step_us(records.steps),
         tuple(hours),
+        tuple(cumulative),
         found,
         expected(whole, found),
         levers(whole, found),
@@ -56,4 +68,5 @@ def report_of(job: str, records: TimeRecords, until_us: int, nodes: int = 0) -> 
         expected_mttf_us(nodes),
         nodes,
         records.notes,
+        records.unread,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from brctl.engine.controller.readonly import refuse_readonly
 from brctl.fanout.choose import KEPT, open_transport
-from brctl.fanout.contract import Expecting, Streams, Transport
+from brctl.fanout.contract import Expecting, Remembering, Streams, Transport
 from brctl.fanout.streaming import run_streamed
 from brctl.library.config import Settings
 from brctl.model.command import Command, CommandResult
@@ -30,6 +30,11 @@ class LateTransport:
         transport = self._open()
         if isinstance(transport, Expecting):
             transport.expect(count)
+
+    def was_silent(self, node: str, since: float) -> None:
+        transport = self._open()
+        if isinstance(transport, Remembering):
+            transport.was_silent(node, since)
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         return await self._open().run(node, self._limited(command))

@@ -112,4 +112,9 @@ def failure_totals(controller: Controller, say: Say) -> Mapping[str, float]:
     except Exception as exc:  # noqa: BLE001 - a sweep's metrics do not depend on it
         say(f"warning: failures of notifiers cannot be read: {exc}")
         return {}
+    return failure_series(counts)
+
+
+def failure_series(counts: Mapping[str, float]) -> Mapping[str, float]:
+    """Failures by sink, by whole series name."""
     return {f'brctl_notify_failures_total{{sink="{sink}"}}': n for sink, n in counts.items()}

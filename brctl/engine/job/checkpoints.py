@@ -16,7 +16,11 @@ from brctl.model.sweeps.report import NodeReport, Value
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One checkpoint as a node sees it; None where it was not measured."""
+    """One checkpoint as a node sees it; None where it was not measured.
+
+    Attributes:
+        loader: What its data loaders' states say together; "" where it keeps none.
+    """
 
     step: int
     path: str
@@ -25,6 +29,7 @@ class Checkpoint:
     age_s: float | None
     size_bytes: int | None
     verified: bool
+    loader: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +92,5 @@ def _checkpoint(job: Job, row: dict[str, Value], *, verify: bool) -> Checkpoint:
         age_s=float(age) if is_number(age) else None,
         size_bytes=size if type(size) is int else None,
         verified=verify and "bad_items" in row,
+        loader=str(row.get("loader", "")),
     )

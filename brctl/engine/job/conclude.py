@@ -13,6 +13,7 @@ from brctl.engine.job.flight import analyse_dumps
 from brctl.engine.job.split_groups import split_groups
 from brctl.evidence.flight.dump import Dump
 from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
+from brctl.evidence.job.absent import left_over
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
@@ -123,9 +124,17 @@ def collect(sweep: Sweep) -> Findings:
 
 
 def hangs(status: JobStatus) -> bool:
-    """It stands still and no rank ended: nothing but their stacks can tell them apart."""
-    ended = any(view.alive is False for view in status.ranks)
-    return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
+    """It stands still, and what a rank stands in may tell why: none ended, or some are left over.
+
+    Ranks whose watchdogs ended them waited for one that lives, and it is still where it was.
+    """
+    if not status.stalled or not any(view.alive for view in status.ranks):
+        return False
+    return not _ended(status) or bool(left_over(status))
+
+
+def _ended(status: JobStatus) -> list[RankView]:
+    return [view for view in status.ranks if view.alive is False]
 
 
 def assess_ranks(status: JobStatus, sweep: Sweep, signatures: Sequence[Signature]) -> Findings:
@@ -140,8 +149,13 @@ def assess_ranks(status: JobStatus, sweep: Sweep, signatures: Sequence[Signature
 
 
 def assess_hang(status: JobStatus, stacks: Sequence[RankStack]) -> tuple[JobStatus, Findings]:
-    """The job with the places its ranks stand in, and what those say; too few are a gap."""
+    """The job with the places its ranks stand in, and what those say; too few are a gap.
+
+    Ranks that are left over have nobody to be compared with: their places say it alone.
+    """
     status = with_stacks(status, stacks)
+    if _ended(status):
+        return status, NOTHING
     analysis = analyse_stacks(stacks, status.job)
     if len(analysis.silent) * 2 > status.job.world_size:
         why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"

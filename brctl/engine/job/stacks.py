@@ -3,12 +3,13 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
-from brctl.evidence.job.network_paths import CHECK as NETWORK_CHECK
+from brctl.evidence.job.network.paths import CHECK as NETWORK_CHECK
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_own_frame, read_text, read_threads
@@ -76,17 +77,26 @@ async def ask_check(
     more: Callable[[str], Mapping[str, object]] = lambda _: {},
 ) -> list[NodeReport]:
     """One check's answers from some of the job's nodes; `more` adds parameters to a node's own."""
-    check = replace(controller.checks[name], level=1)
-    stream = sweep(
+    return [report async for report in _asked(controller, job, name, nodes, more)]
+
+
+def _asked(
+    controller: Controller,
+    job: Job,
+    name: str,
+    nodes: Sequence[str],
+    more: Callable[[str], Mapping[str, object]] = lambda _: {},
+) -> AsyncGenerator[NodeReport, None]:
+    """The same answers as they come."""
+    return sweep(
         controller.transport,
         controller.inventory.pick(nodes),
-        {name: check},
+        {name: replace(controller.checks[name], level=1)},
         lambda node, asked: {**fill_parameters(asked, node, job), **more(node.name)},
         limit=controller.settings.ssh.fanout,
         root=controller.settings.ssh.root,
         now=controller.now,
     )
-    return [report async for report in stream]
 
 
 async def capture_rounds(
@@ -108,13 +118,16 @@ async def capture_rounds(
     return captured
 
 
-async def dump_stacks(
+async def capture_arriving(
     controller: Controller, job: Job, folder: Path, nodes: Sequence[str]
-) -> tuple[int, ...]:
-    """One round of stacks into a folder; the ranks that gave none."""
-    captured = await capture(controller, job, nodes)
-    _save_round(folder / "round-1", captured)
-    return tuple(one.rank for one in captured if not one.threads)
+) -> AsyncGenerator[list[Captured], None]:
+    """One round of stacks node by node, each in `folder/round-1` as soon as its node answered."""
+    asked = [n for n in job.nodes if not nodes or n in nodes]
+    async with aclosing(_asked(controller, job, STACKS_CHECK, asked)) as reports:
+        async for report in reports:
+            found = _ranks_of(report, job)
+            _save_round(folder / "round-1", found)
+            yield found
 
 
 def _save_round(folder: Path, captured: Sequence[Captured]) -> None:

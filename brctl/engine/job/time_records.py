@@ -1,7 +1,6 @@
 """What a job's time is accounted from: its steps, its verdicts, its runs, a watcher's record."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from brctl.engine.incidents.verdict_store import load_all
 from brctl.engine.job.rank_files import fetch_rank_files
 from brctl.engine.runs.read_run import sound_runs
 from brctl.engine.watch.folder import WatchFolder
+from brctl.evidence.job.numbers import bad_number
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
@@ -28,7 +28,6 @@ STEPS_KEPT = 500_000
 RECORDS_READ = 20_000
 LONGEST_STEP_S = 86_400.0
 STARTS, STOPS = frozenset({"job.restart", "job.start"}), frozenset({"job.stop"})
-_SINCE_STEP = re.compile(r"since step (\d{1,15})")
 _NAMELESS = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 
 
@@ -39,18 +38,20 @@ class TimeRecords:
     Attributes:
         began_us: When a run of brctl started it first, or its first known step began.
         notes: What could not be read.
+        unread: The step file did not come; the steps are those that were kept.
     """
 
     began_us: int
     steps: tuple[DoneStep, ...]
     incidents: tuple[JobIncident, ...]
     notes: tuple[str, ...]
+    unread: bool = False
 
 
 async def gather_records(controller: Controller, job: Job, since: datetime) -> TimeRecords:
     """Everything since then; steps that were read are kept, because nodes leave with theirs."""
     path = controller.state_dir / "job-steps" / controller.settings.context / f"{job.name}.json"
-    fresh, notes = await _read_steps(controller, job)
+    fresh, notes, unread = await _read_steps(controller, job)
     known = _load(path)
     steps = _merged(known, fresh)
     if steps != known:
@@ -63,15 +64,14 @@ async def gather_records(controller: Controller, job: Job, since: datetime) -> T
     known_from = [step.begin_us for step in steps[:1]] or [_us(controller.now())]
     started = [at for run in runs if (at := _started_us(run)) is not None and at >= since_us]
     began_us = min([*known_from, *started[:1]])
-    return TimeRecords(
-        began_us, steps, tuple(i for i in incidents if (i.verdict_us or 0) >= began_us), notes
-    )
+    incidents = tuple(i for i in incidents if (i.verdict_us or 0) >= began_us)
+    return TimeRecords(began_us, steps, incidents, notes, unread)
 
 
 async def _read_steps(
     controller: Controller, job: Job
-) -> tuple[tuple[DoneStep, ...], tuple[str, ...]]:
-    """The end of rank 0's step file."""
+) -> tuple[tuple[DoneStep, ...], tuple[str, ...], bool]:
+    """The end of rank 0's step file, notes, and whether it did not come."""
     path = job.progress_dir / "steps.ndjson"
     files, notes = await fetch_rank_files(
         controller.transport,
@@ -83,7 +83,7 @@ async def _read_steps(
     )
     steps = tuple(step for file in files for step in read_steps(file.data))
     cut = [f"{path}: only its end was read" for file in files if not file.is_whole]
-    return steps, (*notes, *cut)
+    return steps, (*notes, *cut), not files
 
 
 class _StepLine(msgspec.Struct):
@@ -129,7 +129,7 @@ def _incidents(
     named = [v for v in verdicts if v.job == job.name and v.fault not in _NAMELESS]
     taken = [v for v in named if v.id in acted] or named
     for verdict in sorted(taken, key=lambda v: v.decided_at):
-        yield incident_of(verdict, acted.get(verdict.id), _suspected(verdict, records))
+        yield incident_of(verdict, acted.get(verdict.id), suspected_us(verdict, records))
 
 
 def incident_of(verdict: Verdict, run: Run | None, suspected_us: int | None) -> JobIncident:
@@ -154,21 +154,23 @@ def _spoilt_step(verdict: Verdict) -> int | None:
     """The first step without numbers, where the evidence says it; else where the job stood."""
     if verdict.fault is not FaultClass.NUMERIC_NAN:
         return None
-    texts = (item.text for item in verdict.evidence if item.fault is FaultClass.NUMERIC_NAN)
-    steps = [int(step) for text in texts for step in _SINCE_STEP.findall(text)]
-    return min(steps, default=verdict.job_step)
+    first = bad_number(verdict.evidence).step
+    return verdict.job_step if first is None else first
 
 
-def _suspected(verdict: Verdict, records: Sequence[WatchRecord]) -> int | None:
-    """When the watcher first saw what led to the verdict."""
+def suspected_us(verdict: Verdict, records: Sequence[WatchRecord]) -> int | None:
+    """When the watcher first saw what led to the verdict: this rule on this subject."""
     told = next(
         (r for r in records if r.kind == "verdict" and r.text("verdict") == verdict.id), None
     )
     if told is None:
         return None
+    # Records of earlier versions do not tell the subject.
+    subjects = {told.text("subject")} - {""} or {verdict.job, *verdict.nodes}
     before = [
         r for r in records
-        if r.kind == "suspicion" and r.text("rule") == told.text("rule") and r.seq < told.seq
+        if r.kind == "suspicion" and r.seq < told.seq
+        and r.text("rule") == told.text("rule") and r.text("subject") in subjects
     ]  # fmt: skip
     return _us(before[-1].at) if before else None
 

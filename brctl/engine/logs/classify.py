@@ -1,6 +1,6 @@
 """Classify logs: stream candidate lines into readers, judge each input and all together."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from brctl.evidence.logs.progress.shape import progress_shape
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
+from brctl.evidence.logs.words.second_opinion import NO_WORDS, proof_of_words
 from brctl.evidence.logs.wrapping import rejoined
 from brctl.library.log_model import shipped_model
 from brctl.model.fault import FaultClass
@@ -31,6 +32,9 @@ SEARCHED_INPUTS = 16
 
 PROVED = 0.85
 """A log stated healthy as surely as this ended well; below, an unread line may speak against it."""
+
+SURE_ENOUGH = 0.85
+"""What the rules state as surely is not put to the model, whose tables cost a tenth of a second."""
 
 LINES_AGAINST_HEALTH = 3
 """Lines of a component no rule read that weigh against a proof of health: one is in passing."""
@@ -82,22 +86,29 @@ class Classifier:
         everything: list[LogEvent] = []
         unread = list(notes)
         any_read = False
-        searched = 0
+        heard: list[tuple[LogVerdict, Mapping[FaultClass, float]]] = []
+        sure: set[FaultClass] = set()
         for name, blocks in inputs:
             self.on_input(name)
             sample = TextSample()
             events, lines, readable = self.read_events(name, blocks, sample)
             item = judge(name, events, lines, readable=readable)
-            if readable and searched < SEARCHED_INPUTS and _is_open(item):
-                searched += 1
-                item = self._searched(item, events, sample.lines())
+            if item.probability >= SURE_ENOUGH:
+                sure.add(item.fault)
+            elif readable and len(heard) < SEARCHED_INPUTS:
+                text = sample.lines()
+                words = shipped_model().shares(tuple(text.values())) if text else NO_WORDS
+                item = self._searched(item, events, text, words)
+                heard.append((item, words))
             items.append(recommend_for_logs(item))
             everything += events
             unread += lines
             any_read = any_read or readable
             complete = complete and (readable or blocks.is_empty)
         items.sort(key=lambda item: item.name)
-        overall = judge("", everything, unread, readable=any_read and complete)
+        readable = any_read and complete
+        words = _words_of_all(heard, sure)
+        overall = judge("", everything, unread, readable=readable, words=words)
         overall = with_leads_of(overall, items)
         return LogClassification(tuple(items), recommend_for_logs(overall))
 
@@ -134,13 +145,19 @@ class Classifier:
         return reader.events(), notes, readable
 
     def _searched(
-        self, item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]
+        self,
+        item: LogVerdict,
+        events: list[LogEvent],
+        text: Mapping[int, str],
+        words: Mapping[FaultClass, float],
     ) -> LogVerdict:
         """A verdict after a look at the text: progress in it, a component that fails, or leads."""
+        if not _is_open(item):
+            return judge(item.name, events, item.notes, words=words)
         whole = rejoined(text) if item.fault is FaultClass.UNKNOWN else {}
         if whole:
             again = self._events_of(item.name, whole)
-            anew = judge(item.name, again, item.notes)
+            anew = judge(item.name, again, item.notes, words=words)
             if anew.fault is not FaultClass.UNKNOWN:
                 events[:], text, item = again, whole, anew
         advances = _proof_of_shape(text, item.name)
@@ -149,9 +166,11 @@ class Classifier:
         if failing is not None and failing.signature.fault in _settled(events):
             failing = None
         found = [event for event in (advances, failing) if event is not None]
-        if found:
-            events += found
-            item = judge(item.name, events, item.notes)
+        if not found and item.fault is FaultClass.UNKNOWN:
+            well = proof_of_words(words, text, shipped_model(), item.name)
+            found = [well] if well is not None else []
+        events += found
+        item = judge(item.name, events, item.notes, words=words)
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, shipped_model(), item.name)
         return item
@@ -172,6 +191,24 @@ class Classifier:
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []
         return Blocks(read_blocks(path, notes), notes)
+
+
+def _words_of_all(
+    heard: Sequence[tuple[LogVerdict, Mapping[FaultClass, float]]], sure: Collection[FaultClass]
+) -> Mapping[FaultClass, float]:
+    """The model's shares over all inputs: of those that are not well, where some are not.
+
+    None where an input that the model did not read surely has a class: the cause stands in that
+    one, and the words of the others say nothing of it.
+    """
+    claimed = {item.fault for item, _ in heard} - {FaultClass.NO_FAULT, FaultClass.UNKNOWN}
+    if set(sure) - {FaultClass.UNKNOWN, *({FaultClass.NO_FAULT} if claimed else ())}:
+        return NO_WORDS
+    ill = [words for item, words in heard if words and item.fault is not FaultClass.NO_FAULT]
+    asked = ill or [words for _, words in heard if words]
+    if not asked:
+        return NO_WORDS
+    return {fault: sum(words[fault] for words in asked) / len(asked) for fault in asked[0]}
 
 
 def _proof_of_shape(text: Mapping[int, str], name: str) -> LogEvent | None:

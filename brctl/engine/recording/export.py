@@ -94,14 +94,25 @@ def export(
 
 def look_file(look: Look, recorder: Recorder, environ: Mapping[str, str] = os.environ) -> bytes:
     """The file of one look that was just recorded, whole."""
-    redactor = Redactor(values=secrets_of(environ))
+    return _file_of(RecordedLook(look, unpacked_answers(recorder.answers())), [], environ)
+
+
+def file_of_verdict(
+    state_dir: Path, verdict: str, environ: Mapping[str, str] = os.environ
+) -> bytes | None:
+    """The file of the look that came to a verdict, whole; None where none is kept."""
     cuts: list[str] = []
-    recorded = RecordedLook(look, unpacked_answers(recorder.answers()))
+    found = next(iter(_recorded(state_dir, Wanted(verdict=verdict), cuts)), None)
+    return _file_of(found, cuts, environ) if found else None
+
+
+def _file_of(recorded: RecordedLook, cuts: list[str], environ: Mapping[str, str]) -> bytes:
+    redactor = Redactor(values=secrets_of(environ))
     members = dict(look_members(recorded, redactor, cuts))
     return pack(
         members,
         made_by=__version__,
-        looks=(look.id,),
+        looks=(recorded.look.id,),
         redaction=+redactor.taken,
         cuts=tuple(cuts),
     )

@@ -12,18 +12,21 @@ from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import diagnose_once, still_true
 from brctl.engine.job.looks import beside_last_look, look_before
 from brctl.engine.job.pace_store import measured_price
+from brctl.engine.job.rank_dumps import dump_ranks
 from brctl.engine.job.read_ranks import read_ranks
-from brctl.engine.job.stacks import dump_stacks
 from brctl.engine.search.bisect import BisectOptions
+from brctl.engine.search.corruption import locate_corruption
 from brctl.engine.search.group_search import search_nodes, test_groups
-from brctl.engine.search.replay_phases import phases_of, replay_job
+from brctl.engine.search.replay_phases import ReplayOrder, phases_of, replay_job
 from brctl.engine.standby.care import warm_standbys
 from brctl.engine.standby.pool import Pool, add, daily_rate, remove
 from brctl.engine.standby.pool_file import change_pool, usable_pool
-from brctl.engine.sweeps.burnin import BurninPlan, burn_in
-from brctl.engine.sweeps.node_states import ailing_nodes
+from brctl.engine.sweeps.burnin import BurninPlan, burn_in, convicted_at
+from brctl.engine.sweeps.burnin_store import load_all
+from brctl.engine.sweeps.node_states import ailing_nodes, node_health
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.run_checks import assess_node
+from brctl.fanout.contract import Remembering
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.journal.wanted_order import WantedOrderFile
 from brctl.library.calendars import load_calendar
@@ -33,9 +36,11 @@ from brctl.model.errors import UsageError
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.rank_dumps import RankDumps
 from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.runs.calendar import Calendar
 from brctl.model.sweeps.burnin import Burnin
+from brctl.model.sweeps.corruption import CorruptionOrder, CorruptionSearch
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
@@ -76,6 +81,17 @@ class FleetNodes:
     async def select(self, text: str) -> tuple[str, ...]:
         return await select_nodes(self._controller, text)
 
+    def wait_less_for_silent(self, nodes: Sequence[str]) -> None:
+        controller = self._controller
+        if not isinstance(controller.transport, Remembering):
+            return
+        for node in nodes:
+            answer = node_health(controller.state_dir, node)
+            report = answer.report if answer else None
+            if report and report.outcome is Outcome.CONNECT_TIMED_OUT and report.received_at:
+                ago_s = (controller.now() - report.received_at).total_seconds()
+                controller.transport.was_silent(node, asyncio.get_running_loop().time() - ago_s)
+
 
 class FleetSweeps:
     """See `Sweeps`."""
@@ -107,6 +123,13 @@ class FleetSweeps:
         look = recorder.look(found, job, tuple(nodes), found.sweep.level)
         return found.sweep.nodes, look_file(look, recorder)
 
+    async def recording_of(self, verdict: str) -> bytes | None:
+        # Nobody but an evidence.capture needs what reads and packs archives.
+        from brctl.engine.recording.export import file_of_verdict
+
+        # Hundreds of MB may be packed, and no step beside this one must wait for it.
+        return await asyncio.to_thread(file_of_verdict, self._controller.state_dir, verdict)
+
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
     ) -> NodeReport:
@@ -119,6 +142,9 @@ class FleetSweeps:
     ) -> Burnin:
         plan = BurninPlan(tuple(nodes), level, duration_s, tuple(stop_on))
         return await burn_in(self._controller, plan)
+
+    def computed_wrongly(self) -> Mapping[str, datetime]:
+        return convicted_at(load_all(self._controller.state_dir))
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         controller = self._controller
@@ -177,8 +203,10 @@ class PlacedJobs:
         status = await read_ranks(self._controller.backend, job, reports)
         return beside_last_look(self._controller, status, look_before(self._controller, job))
 
-    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
-        return await dump_stacks(self._controller, job, folder, nodes)
+    async def dump_ranks(
+        self, job: Job, folder: Path, nodes: Sequence[str], within_s: float | None
+    ) -> RankDumps:
+        return await dump_ranks(self._controller, job, folder, nodes, within_s)
 
 
 class GroupSearch:
@@ -197,7 +225,12 @@ class GroupSearch:
         return [[job.nodes[i] for i in group] for group in phases_of(job).horizontal()]
 
     async def replay(self, job: Job, deadline_s: float) -> Bisection:
-        return await replay_job(self._controller, job, deadline_s)
+        return await replay_job(self._controller, job, ReplayOrder(deadline_s))
+
+    async def locate_corruption(
+        self, job: Job, order: CorruptionOrder, tell: Callable[[str], None]
+    ) -> CorruptionSearch:
+        return await locate_corruption(self._controller, job, order, tell)
 
     async def test_groups(
         self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int

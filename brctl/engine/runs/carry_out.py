@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import sqlite3
 import sys
 import traceback
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
@@ -45,7 +47,7 @@ from brctl.model.runs.result import PastRun, RunState
 from brctl.playbook.direction import may_turn
 from brctl.playbook.guards import lock_keys
 from brctl.playbook.node_runs import waves_of
-from brctl.playbook.plan import nodes_named
+from brctl.playbook.plan import nodes_named, suspects_in
 from brctl.playbook.run_record import node_run_row, replay
 from brctl.playbook.steps import StepState
 
@@ -114,6 +116,7 @@ async def _carry_out(
     started = context.clock.now()
     try:
         _open_journal(session, recording.damage)
+        _wait_less_for_silent(session)
         keys = lock_keys(playbook, inputs.inputs)
         ending = await _with_lease(session, keys)
         save_result(run_dir, _past_run(session, ending, started))
@@ -128,6 +131,15 @@ async def _carry_out(
     finally:
         journal.close()
     return ending.exit_code
+
+
+def _wait_less_for_silent(session: RunSession) -> None:
+    """What sweeps wrote of the suspects saves seconds; a run goes on where it cannot be read."""
+    try:
+        session.context.nodes.wait_less_for_silent(suspects_in(session.inputs.verdict))
+    except (sqlite3.Error, zlib.error, OSError, ValueError) as exc:
+        text = f"waits in full for silent nodes: the index of sweeps cannot be read: {exc}"
+        session.write(EventType.NOTE, {"text": text})
 
 
 def _past_run(session: RunSession, ending: Ending, started_at: datetime) -> PastRun:

@@ -51,7 +51,19 @@ class FactGatherer:
 
     async def _owners(self, facts: GuardFacts) -> GuardFacts:
         cordons = await self._cordons()
-        return replace(facts, cordon_owners={name: c.owner for name, c in cordons.items()})
+        return replace(
+            facts,
+            cordon_owners={name: c.owner for name, c in cordons.items()},
+            cordon_reasons={name: c.reason for name, c in cordons.items()},
+        )
+
+    async def _burnins(self, facts: GuardFacts) -> GuardFacts:
+        """What was found before a node was cordoned was known to whoever gave it back since."""
+        found, cordons = self._context.sweeps.computed_wrongly(), await self._cordons()
+        wrong = frozenset(
+            node for node, at in found.items() if node in cordons and at >= (cordons[node].at or at)
+        )
+        return replace(facts, computed_wrongly=wrong)
 
     async def _taken(self, facts: GuardFacts) -> GuardFacts:
         """What this run takes is counted as `nodes`; a standby it rejected carried nothing."""
@@ -120,6 +132,7 @@ def with_other_runs(context: RunContext, facts: GuardFacts, needed: Collection[F
 
 _GATHERERS: Mapping[Fact, Callable[[FactGatherer, GuardFacts], Awaitable[GuardFacts]]] = {
     Fact.CORDONS: FactGatherer._owners,
+    Fact.BURNINS: FactGatherer._burnins,
     Fact.TAKEN: FactGatherer._taken,
     Fact.HEALTH: FactGatherer._health,
     Fact.SILENCE: FactGatherer._silent_nodes,

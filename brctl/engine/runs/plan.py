@@ -128,7 +128,11 @@ async def resolve_inputs(
             problem = did_you_mean(name, playbook.inputs)
             raise UsageError(f"{playbook.name} has no input {name!r}; {problem}")
     about = verdict_scope(verdict)
-    sources: dict[str, Json] = {"verdict.suspects": about["suspects"], "verdict.job": about["job"]}
+    sources: dict[str, Json] = {
+        "verdict.suspects": about["suspects"],
+        "verdict.job": about["job"],
+        "verdict.title": about["title"] if verdict else "",
+    }
     values: dict[str, Json] = {}
     for name, spec in playbook.inputs.items():
         if spec.source == "nodes.job" and not settings.get(name):

@@ -14,8 +14,14 @@ def main(arguments: list[str]) -> int:
     """Carry the run out; a run that waits for people leaves a small process behind that does."""
     collect_rarely()
     from brctl.engine.runs import carry_out, wait
+    from brctl.library.programs.preloaded import PRELOADED, given_run
     from brctl.model.exit_codes import ExitCode
 
+    if arguments[0] == PRELOADED:
+        given = given_run(int(arguments[1]))
+        if given is None:
+            return ExitCode.OK
+        arguments = given
     code = carry_out.main(arguments)
     if code == ExitCode.WAITING:
         wait.become(wait.WAIT_MODULE, Path(arguments[0]))

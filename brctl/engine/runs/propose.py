@@ -11,9 +11,12 @@ from brctl.engine.incidents.verdict_store import load_all
 from brctl.engine.runs.read_run import sound_runs
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
 from brctl.model.fault import Branch, FaultClass
+from brctl.model.runs.past_search import PastSearch
 from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.node_runs import split_instance
+from brctl.playbook.past_searches import searches_of
+from brctl.playbook.plan import suspects_in
 from brctl.playbook.recommend import case_of, with_move
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
@@ -25,6 +28,11 @@ ALERT_SPACING = timedelta(seconds=30)
 
 INCIDENT_WINDOW = timedelta(hours=1)
 """A job that fails again within this time after a run has the same trouble still."""
+
+SEARCH_WINDOW = timedelta(days=1)
+"""So long a search for a machine that computes wrongly is told of; it is of its moment."""
+
+_SEARCHES_TOLD = 3
 
 _ABOUT_NODES = frozenset(row.playbook for row in TREE if row.nodes) - frozenset(
     row.playbook for row in (*TREE, *FALLBACK) if not row.nodes
@@ -52,7 +60,16 @@ def incident_history(
         alerts_on(state_dir, verdict),
         has_change(state_dir, context, verdict.job),
         repeated=any(_suspects(run) & set(verdict.nodes) for run in tries),
+        searched=_searches(state_dir, verdict, now),
     )
+
+
+def _searches(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[PastSearch, ...]:
+    if not verdict.job:
+        return ()
+    since = now - SEARCH_WINDOW
+    found = searches_of(sound_runs(state_dir, since), verdict.job)
+    return tuple(one for one in found if one.ended_at >= since)[-_SEARCHES_TOLD:]
 
 
 def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ...]:
@@ -79,7 +96,7 @@ def _tries(state_dir: Path, verdict: Verdict, now: datetime) -> list[Run]:
 
 def _suspects(run: Run) -> frozenset[str]:
     """The nodes that were named when the run was asked for."""
-    return frozenset(map(str, _list(run.verdict.get("suspects"))))
+    return frozenset(suspects_in(run.verdict))
 
 
 def _is_about(run: Run, verdict: Verdict) -> bool:
@@ -125,7 +142,3 @@ def has_change(state_dir: Path, context: str, job: str) -> bool:
     if not job:
         return False
     return CodeLedger(ledger_dir(state_dir, context, job)).read().current is not None
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

@@ -33,6 +33,8 @@ from brctl.journal.locks import claiming
 from brctl.journal.store import is_running, new_run, starting
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.own_program import own_program
+from brctl.library.programs.child_start import start_detached
+from brctl.library.programs.preloaded import DETACHED, PreloadedProcess
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
@@ -48,9 +50,6 @@ from brctl.playbook.steps import StepState
 __all__ = ["prepare", "refuse_guarded"]
 
 SAVED_PLAN_S = 1800.0
-DETACHED: Sequence[str] = ("/bin/sh", "-c", '"$@" &', "sh")
-"""Starts its arguments and ends: the run outlives us, and whoever started it need not reap it."""
-
 RUN_PROGRAM: Sequence[str] = own_program("brctl.engine.runs.process")
 
 
@@ -75,8 +74,9 @@ async def start_run(
     prepared: Prepared,
     request: RunRequest,
     program: Sequence[str] = RUN_PROGRAM,
+    preloaded: PreloadedProcess | None = None,
 ) -> Path:
-    """Create a run and start its process; follow it with `journal.follow`.
+    """Create a run and start its process, or give it to one; follow it with `journal.follow`.
 
     Raises:
         GuardError: A guard refuses, or another run for the same trouble is open.
@@ -86,11 +86,15 @@ async def start_run(
         job = str(inputs.job.get("name") or "")
         refuse_second_run(context.state_dir, inputs.verdict_id, job)
         run_dir = create_run(context, prepared, request)
-    await spawn(run_dir, program)
+    await spawn(run_dir, program, preloaded)
     return run_dir
 
 
-async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
+async def spawn(
+    run_dir: Path,
+    program: Sequence[str] = RUN_PROGRAM,
+    preloaded: PreloadedProcess | None = None,
+) -> None:
     """Start the process that owns a run, in a session of its own and as nobody's child.
 
     Raises:
@@ -101,20 +105,24 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
     log = os.open(run_dir / "stdout" / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         with starting(run_dir) as lock:
-            process = await asyncio.create_subprocess_exec(
-                *DETACHED,
-                *program,
-                str(run_dir),
-                str(lock),
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                pass_fds=(lock,),
+            if preloaded is not None and await preloaded.take(run_dir, lock, log):
+                return
+            process = await start_detached(
+                asyncio.create_subprocess_exec(
+                    *DETACHED,
+                    *program,
+                    str(run_dir),
+                    str(lock),
+                    stdin=DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=(lock,),
+                )
             )
+            await process.wait()
     finally:
         os.close(log)
-    await process.wait()
 
 
 async def resume(run_dir: Path, request: RunRequest, program: Sequence[str] = RUN_PROGRAM) -> None:

@@ -31,6 +31,7 @@ async def roll_back(session: RunSession) -> Ending:
     record = session.record
     if not record.rolling_back:
         session.write(EventType.ROLLBACK_STARTED, {"because": record.failed_error})
+    _give_up_looks(session)
     stuck = [
         why for node in reversed(record.node_runs) if (why := await take_back_node(session, node))
     ]
@@ -41,6 +42,17 @@ async def roll_back(session: RunSession) -> Ending:
     because = record.failed_error or record.undone_because
     failed = f"{record.failed_step}: " if record.failed_step else ""
     return Ending(RunState.ROLLED_BACK, failed + because)
+
+
+def _give_up_looks(session: RunSession) -> None:
+    """Steps that looked beside others when the process died: nobody looks again.
+
+    Whoever sends the run forward later needs what any other look answers: those stay in doubt.
+    """
+    for name in session.record.in_state(StepState.UNCERTAIN):
+        if session.playbook.step(name).joined_before:
+            why = "cut off while it looked; not captured"
+            session.write(EventType.STEP_SKIPPED, {"step": name, "why": why})
 
 
 async def take_back_node(session: RunSession, node: str) -> str:
@@ -68,6 +80,7 @@ def _undone_with(session: RunSession, failed_step: str) -> Sequence[Step]:
 
 async def expire(session: RunSession) -> Ending:
     """Nobody said yes in time: keep the cordon and free the standbys, or take all back."""
+    _give_up_looks(session)
     approval = session.playbook.approval
     if approval is not None and approval.on_expire is OnExpire.ABORT:
         ending = await roll_back(session)

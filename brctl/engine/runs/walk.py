@@ -12,7 +12,7 @@ from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.engine.runs.undo import take_back_node
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
-from brctl.model.runs.playbook import OnFailure, Safety, Step
+from brctl.model.runs.playbook import JOINED_AT_END, OnFailure, Safety, Step
 from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.assemble import skip_reason
@@ -110,6 +110,7 @@ class Walker:
         self._stop = stop
         self._node_run = session.record.node_runs[node]
         self._uncordons = UncordonWatch(session, node)
+        self._beside: dict[str, list[asyncio.Task[None]]] = {}
 
     async def walk(self) -> None:
         """Every step from where the journal stands to the end of the node run.
@@ -140,14 +141,33 @@ class Walker:
             why = await self._checks.check(f"before {self._node}", node=self._node)
             if why and not self._begun():
                 return why
-        for step in self._session.playbook.steps:
-            if step.after == AFTER_FAILURE:
-                self._skip(step, "no step failed")
-                continue
-            await self._gate.pass_before(step, self._node, self._stop)
-            await self._run_step(step)
-            self._stop.check()
+        try:
+            for step in self._session.playbook.steps:
+                await self._take(step)
+        finally:
+            # Their results are in the journal before anything is taken back or the run ends.
+            running = [task for tasks in self._beside.values() for task in tasks]
+            await asyncio.gather(*running, return_exceptions=True)
+        await self._join(JOINED_AT_END)
         return ""
+
+    async def _take(self, step: Step) -> None:
+        await self._join(step.id)
+        if step.after == AFTER_FAILURE:
+            self._skip(step, "no step failed")
+            return
+        await self._gate.pass_before(step, self._node, self._stop)
+        if step.joined_before:
+            task = asyncio.create_task(self._run_step(step))
+            self._beside.setdefault(step.joined_before, []).append(task)
+            await asyncio.sleep(0)  # its intent is on disk before the next step begins
+        else:
+            await self._run_step(step)
+        self._stop.check()
+
+    async def _join(self, before: str) -> None:
+        """Wait for the steps that are to be over before this one, or before the end."""
+        await asyncio.gather(*self._beside.pop(before, ()))
 
     def _begun(self) -> bool:
         steps = self._session.record.steps

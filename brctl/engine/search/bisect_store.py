@@ -27,6 +27,7 @@ _CLASSES = {
     FaultKind.LEAF: FaultClass.NETWORK_SWITCH,
     FaultKind.LEAF_PAIR: FaultClass.NETWORK_SWITCH,
     FaultKind.SCALE: FaultClass.NCCL_CONFIG,
+    FaultKind.JOB: FaultClass.NUMERIC_NAN,
 }
 
 

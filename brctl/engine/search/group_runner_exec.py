@@ -15,6 +15,7 @@ from brctl.engine.search.group_runner import (
     nothing_measured,
     read_results,
 )
+from brctl.library.programs.child_start import end_process, start_process
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 
@@ -61,13 +62,15 @@ class ExecRunner:
     async def _start(self) -> asyncio.subprocess.Process:
         if self.process is None:
             try:
-                self.process = await asyncio.create_subprocess_exec(
-                    *self.argv,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    limit=_LINE_LIMIT,
-                    start_new_session=True,
+                self.process = await start_process(
+                    asyncio.create_subprocess_exec(
+                        *self.argv,
+                        stdin=asyncio.subprocess.PIPE,
+                        stdout=asyncio.subprocess.PIPE,
+                        stderr=asyncio.subprocess.PIPE,
+                        limit=_LINE_LIMIT,
+                        start_new_session=True,
+                    )
                 )
             except OSError as exc:
                 raise UnavailableError(f"exec:{shlex.join(self.argv)}: {exc.strerror}") from exc
@@ -131,7 +134,7 @@ class ExecRunner:
             return
         if process.stdin is not None:
             process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        for number in (None, signal.SIGTERM):
             if number is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
@@ -139,8 +142,7 @@ class ExecRunner:
                 await asyncio.wait_for(process.wait(), _PATIENCE_S)
                 break
         # What the program started may hold its group, even when it has ended itself.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        await end_process(process)
         if self.listener is not None:
             self.listener.cancel()
             await asyncio.gather(self.listener, return_exceptions=True)

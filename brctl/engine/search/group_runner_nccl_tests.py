@@ -5,16 +5,14 @@ count of wrong values, so repetitions inside a set-up cannot be counted apart.
 """
 
 import asyncio
-import contextlib
-import os
 import re
 import shutil
-import signal
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brctl.engine.search.group_runner import RoundMeasurement, RoundOrder, nothing_measured
+from brctl.library.programs.child_start import end_process, start_process
 from brctl.model.errors import UnavailableError
 from brctl.model.localisation import GroupResult
 
@@ -124,12 +122,14 @@ class NcclTestsRunner:
 async def launch_program(argv: Sequence[str]) -> tuple[int | None, str]:
     """Run one launch to its end; it is killed with all it started when cancelled."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
+        process = await start_process(
+            asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
         )
     except OSError as exc:
         return None, f"{argv[0]}: {exc.strerror}"
@@ -140,9 +140,7 @@ async def launch_program(argv: Sequence[str]) -> tuple[int | None, str]:
             del kept[:-_OUTPUT_LIMIT]
         status = await process.wait()
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await end_process(process)
     return status, kept.decode(errors="replace")
 
 

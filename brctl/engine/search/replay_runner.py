@@ -4,19 +4,22 @@ import asyncio
 import json
 import math
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 from brctl.engine.search.group_runner import RoundMeasurement, RoundOrder
+from brctl.evidence.numeric import jumped
 from brctl.fanout.contract import Transport
 from brctl.library.shipped import node_program
+from brctl.localise.replay_digests import judge_digests
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 from brctl.model.localisation import GroupResult
+from brctl.model.nodeset import fold
 
 COMMAND_VARIABLE = "BRCTL_REPLAY_COMMAND"
 """In job.yaml's environment: the job's reduced command, run with `/bin/sh -c` on each rank."""
@@ -28,6 +31,7 @@ _BOOT = (
     "exec(compile(b['program'],'replay','exec'),{'__name__':'__main__','ORDER':b['order']})"
 )
 _LOGIN_S = 30.0
+_OF_DIGESTS = {False: "its digest differs", True: "no majority of digests"}
 _PORTS = (33000, 2000)
 
 
@@ -37,23 +41,32 @@ class Replayed:
 
     Attributes:
         measured: False when nodes could not be reached: nothing is known.
-        failed: A rank ended badly, or not at all, or printed NaN.
-        digest: What the ranks say of their result; "" when they say nothing.
+        failed: A rank ended badly, or not at all, or printed NaN or a jump.
+        nonfinite: It printed NaN or a loss that jumped, and every rank came to its end.
+        digest: Of what the ranks say of their result; "" when they say nothing.
+        kind: Of what they say of their processors and libraries.
     """
 
     measured: bool
     failed: bool
     digest: str = ""
     note: str = ""
+    nonfinite: bool = False
+    kind: str = ""
 
 
 @dataclass(slots=True)
 class ReplayRunner:
-    """Runs the job's reduced command on groups; one replay is one repetition."""
+    """Runs the job's reduced command on groups; one replay is one repetition.
+
+    Attributes:
+        variables: What the command is told besides the job's own environment.
+    """
 
     transport: Transport
     nodes: Mapping[str, Node]
     job: Job
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -69,10 +82,12 @@ class ReplayRunner:
                     for number, group in enumerate(order.groups)
                 )
             )
-            answers.append(compare_digests(results, [len(group) for group in order.groups]))
+            answers.append(results)
         rows = list(zip(*answers, strict=True))
         notes = [r.note for row in rows for r in row if r.note]
-        return RoundMeasurement(tuple(_result(row) for row in rows), notes=tuple(notes[:20]))
+        (judged,) = judge_digests([(order.groups, [_result(row) for row in rows])])
+        notes += [f"{fold(g)}: {_OF_DIGESTS[r.apart]}" for g, r in _unlike(order, judged)]
+        return RoundMeasurement(judged, notes=tuple(notes[:20]))
 
     async def _group(
         self, order: RoundOrder, number: int, repetition: int, group: Sequence[str]
@@ -83,7 +98,7 @@ class ReplayRunner:
         request = {
             "command": ["/bin/sh", "-c", replay_command(self.job)],
             "workdir": str(self.job.rank_workdir),
-            "environment": self.job.rank_environment,
+            "environment": {**self.job.rank_environment, **self.variables},
             "ranks_per_node": self.job.ranks_per_node,
             "world_size": len(group) * self.job.ranks_per_node,
             "master": master.labels.get(RANK_ADDRESS_LABEL) or master.address,
@@ -136,24 +151,42 @@ def replay_command(job: Job) -> str:
 
 
 def read_group(answers: Sequence[CommandResult]) -> Replayed:
-    """One group's end, from what its nodes reported."""
-    digests: list[str] = []
+    """One group's end, from what its nodes reported.
+
+    Where a node gave no answer the others' ranks may have ended for that: nothing is known of them.
+    """
     for answer in answers:
-        if answer.outcome not in (Outcome.ANSWERED, Outcome.COMMAND_TIMED_OUT):
-            why = f"{answer.node}: {answer.detail or answer.outcome.value}; not measured"
-            return Replayed(measured=False, failed=False, note=why)
-        ranks = _ranks(answer)
-        if answer.outcome is Outcome.ANSWERED and not ranks:
-            why = f"{answer.node}: its answer cannot be read; not measured"
-            return Replayed(measured=False, failed=False, note=why)
-        for rank in ranks:
-            problem = _problem(rank)
-            if problem:
+        if why := _no_answer(answer):
+            return Replayed(
+                measured=False, failed=False, note=f"{answer.node}: {why}; not measured"
+            )
+    digests: list[str] = []
+    kinds: list[str] = []
+    numbers = ""
+    for answer in answers:
+        for rank in _ranks(answer):
+            if problem := _bad_end(rank):
                 return Replayed(measured=True, failed=True, note=f"{answer.node}: {problem}")
-            digests.append(_digest(rank))
+            numbers = numbers or _bad_numbers(answer.node, rank)
+            digests.append(_told(rank, "digest"))
+            kinds.append(_told(rank, "kind"))
         if answer.outcome is Outcome.COMMAND_TIMED_OUT:
             return Replayed(measured=True, failed=True, note=f"{answer.node}: no end in time")
-    return Replayed(measured=True, failed=False, digest="|".join(digests).strip("|"))
+    if numbers:
+        return Replayed(measured=True, failed=True, note=numbers, nonfinite=True)
+    return Replayed(measured=True, failed=False, digest=_short(digests), kind=_short(kinds))
+
+
+def _no_answer(answer: CommandResult) -> str:
+    if answer.outcome not in (Outcome.ANSWERED, Outcome.COMMAND_TIMED_OUT):
+        return answer.detail or answer.outcome.value
+    readable = answer.outcome is not Outcome.ANSWERED or _ranks(answer)
+    return "" if readable else "its answer cannot be read"
+
+
+def _short(told: Sequence[str]) -> str:
+    """One word for what all ranks said, however many they are."""
+    return sha256("|".join(told).encode()).hexdigest()[:32] if any(told) else ""
 
 
 def _ranks(answer: CommandResult) -> list[Mapping[str, object]]:
@@ -165,20 +198,25 @@ def _ranks(answer: CommandResult) -> list[Mapping[str, object]]:
     return [r for r in ranks if isinstance(r, dict)] if isinstance(ranks, list) else []
 
 
-def _problem(rank: Mapping[str, object]) -> str:
+def _bad_end(rank: Mapping[str, object]) -> str:
     status = rank.get("exit_status")
     if status is None:
         return "a rank did not end in time"
-    if status != 0:
-        return f"a rank ended with status {status}"
-    loss = _last_report(rank).get("loss")
+    return f"a rank ended with status {status}" if status != 0 else ""
+
+
+def _bad_numbers(node: str, rank: Mapping[str, object]) -> str:
+    report = _last_report(rank)
+    loss, first = report.get("loss"), report.get("first_loss")
     if isinstance(loss, float) and not math.isfinite(loss):
-        return f"loss is {loss}"
-    return ""
+        return f"{node}: loss is {loss}"
+    if not (isinstance(loss, float) and isinstance(first, float)) or first <= 0:
+        return ""
+    return f"{node}: loss went from {first:.4g} to {loss:.4g}" if jumped(loss, first) else ""
 
 
 def _last_report(rank: Mapping[str, object]) -> Mapping[str, object]:
-    """The last line that is a JSON object; `{"loss": NaN, "digest": "..."}` is what counts."""
+    """The last line that is a JSON object: `loss`, `first_loss`, `digest` and `kind` count."""
     lines = rank.get("lines")
     for line in reversed(lines if isinstance(lines, list) else []):
         try:
@@ -190,32 +228,23 @@ def _last_report(rank: Mapping[str, object]) -> Mapping[str, object]:
     return {}
 
 
-def _digest(rank: Mapping[str, object]) -> str:
-    digest = _last_report(rank).get("digest")
-    return digest[:200] if isinstance(digest, str) else ""
+def _told(rank: Mapping[str, object], key: str) -> str:
+    told = _last_report(rank).get(key)
+    return told[:200] if isinstance(told, str) else ""
 
 
-def compare_digests(results: Sequence[Replayed], sizes: Sequence[int]) -> list[Replayed]:
-    """Groups of one size replay the same steps: a digest of its own is a failure.
-
-    Without a majority among groups of that size nobody can be called wrong.
-    """
-    compared = list(results)
-    for size in set(sizes):
-        same = [i for i, s in enumerate(sizes) if s == size and results[i].digest]
-        counts = Counter(results[i].digest for i in same)
-        usual, votes = counts.most_common(1)[0] if counts else ("", 0)
-        for i in same:
-            if results[i].digest == usual:
-                continue
-            if 2 * votes > len(same):
-                compared[i] = replace(results[i], failed=True, note="its digest differs")
-            else:
-                compared[i] = replace(results[i], measured=False, note="no majority of digests")
-    return compared
+def _unlike(
+    order: RoundOrder, judged: Sequence[GroupResult]
+) -> list[tuple[tuple[str, ...], GroupResult]]:
+    pairs = zip(order.groups, judged, strict=True)
+    return [(group, result) for group, result in pairs if result.differs or result.apart]
 
 
 def _result(row: Sequence[Replayed]) -> GroupResult:
+    digests, kind = tuple(r.digest for r in row), next((r.kind for r in row if r.kind), "")
     if not all(replay.measured for replay in row):
-        return GroupResult(len(row), None)
-    return GroupResult(len(row), sum(replay.failed for replay in row))
+        return GroupResult(len(row), None, digests=digests, kind=kind)
+    return GroupResult(
+        len(row), sum(r.failed for r in row), nonfinite=sum(r.nonfinite for r in row),
+        digests=digests, kind=kind,
+    )  # fmt: skip

@@ -23,11 +23,17 @@ def standby_totals(controller: Controller, say: Callable[[str], None]) -> Mappin
         say(f"warning: the standby pool cannot be read: {exc}")
         return {}
     states = state_counts(pool, controller.inventory, controller.now())
+    return standby_series(states, parked_ranks(pool, controller.now()), context)
+
+
+def standby_series(
+    states: Mapping[str, int], ranks: Mapping[str, int], context: str
+) -> Mapping[str, float]:
+    """Members by state and processes by job, by whole series name."""
     found = {
         f'brctl_standby_nodes{{context="{context}",state="{state}"}}': float(count)
         for state, count in states.items()
     }
-    ranks = parked_ranks(pool, controller.now())
     return found | {
         f'brctl_standby_parked_ranks{{context="{context}",job="{job}"}}': float(count)
         for job, count in ranks.items()

@@ -1,17 +1,17 @@
 """Burn in nodes: heavy checks in rounds, health looked at in between, the sick taken out."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps import burnin_store
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.evidence.assess import Assessment, assess
-from brctl.evidence.burnin import rate, stopping
+from brctl.evidence.burnin import COUNTS, not_compared, rate, repetitions_in, stopping
 from brctl.evidence.peers import assess_peers
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Outcome
@@ -33,6 +33,9 @@ failing GPU is kept under load."""
 
 _HINT = "swap the nodes out first, or say --beside-job"
 
+ROUND_REPETITIONS = 64
+"""Most of one round, so that a device that is wrong every time is found in the first."""
+
 _LARGE = {"size": 4096, "depth": 65536, "bytes": 1 << 30}
 """On a GPU: products deep enough that checking every result costs about a percent."""
 
@@ -44,6 +47,10 @@ class BurninPlan:
     Attributes:
         stop_on: Words of `evidence.burnin.STOP_ON`.
         beside_job: Load nodes although ranks of a job run on them.
+        only: The one heavy check to run; "" for all of the level.
+        repetitions: Of that check on every node, after which it ends before its time; 0 for time
+            alone.
+        until_wrong: End after the round in which one of these nodes computed wrongly.
     """
 
     nodes: tuple[str, ...]
@@ -51,13 +58,19 @@ class BurninPlan:
     duration_s: float
     stop_on: tuple[str, ...] = ("xid", "ecc", "thermal")
     beside_job: bool = False
+    only: str = ""
+    repetitions: int = 0
+    until_wrong: tuple[str, ...] = ()
 
 
-def choose(checks: Mapping[str, Check], level: int) -> dict[str, Check]:
+def choose(checks: Mapping[str, Check], level: int, only: str = "") -> dict[str, Check]:
     """The heavy checks up to a level, and those that watch the hardware meanwhile."""
-    heavy = {n: c for n, c in checks.items() if PROFILE in c.profiles and c.level <= level}
+    heavy = {
+        n: c for n, c in checks.items()
+        if PROFILE in c.profiles and c.level <= level and only in ("", n)
+    }  # fmt: skip
     if not heavy:
-        raise UsageError(f"no check of the profile {PROFILE!r} up to level {level}")
+        raise UsageError(f"no check {only or f'of the profile {PROFILE!r}'} up to level {level}")
     return {name: checks[name] for name in WATCHED if name in checks} | heavy
 
 
@@ -67,7 +80,7 @@ class _Burning:
     def __init__(self, controller: Controller, plan: BurninPlan) -> None:
         self._controller = controller
         self._plan = plan
-        self._checks = choose(controller.checks, plan.level)
+        self._checks = choose(controller.checks, plan.level, plan.only)
         self._started_at: datetime = controller.now()
         self._id = f"B-{self._started_at:%Y%m%dT%H%M%S}"
         self._nodes = {n: NodeBurnin(n, BurninState.RUNNING) for n in plan.nodes}
@@ -98,7 +111,14 @@ class _Burning:
         if burnin_store.is_asked_to_stop(self._controller.state_dir, self._id):
             self.close(BurninState.STOPPED, "somebody said stop")
         first = not any(node.rounds for node in self._nodes.values())
-        return bool(self.running()) and (first or self._elapsed_s() < self._plan.duration_s)
+        enough = 0 < self._plan.repetitions <= self._fewest()
+        enough = enough or any(self._nodes[n].computed_wrongly for n in self._plan.until_wrong)
+        in_time = self._elapsed_s() < self._plan.duration_s and not enough
+        return bool(self.running()) and (first or in_time)
+
+    def _fewest(self) -> int:
+        """Repetitions that every node still running has behind it."""
+        return min((self._nodes[name].repetitions for name in self.running()), default=0)
 
     async def observe(self) -> None:
         """Remember what speaks against a node before it is loaded."""
@@ -113,12 +133,13 @@ class _Burning:
         for report in await self._ask(self._checks):
             self._judge(report, assess(report, self._checks, self._last.get(report.node)))
             self._last[report.node] = report
+        self._compare()
 
     async def finish(self) -> None:
         """Look once more after the last load, compare the fleet, and pass who is left."""
         for report in await self._ask(self._watching()):
             self._judge(report, assess(report, self._watching()), counts=False)
-        self._compare()
+        self._rate()
         self.close(BurninState.PASSED, "")
 
     def close(self, state: BurninState, reason: str) -> None:
@@ -149,8 +170,12 @@ class _Burning:
         filled = fill_parameters(check, node, None)
         if PROFILE not in check.profiles:
             return filled
+        left = self._plan.repetitions - self._nodes[node.name].repetitions
         left_s = self._plan.duration_s - self._elapsed_s()
-        filled["seconds"] = max(1.0, min(ROUND_S, left_s))
+        if self._plan.repetitions and check.name in COUNTS:
+            filled |= {"seconds": 0.0, "least": max(1, min(left, ROUND_REPETITIONS))}
+        else:
+            filled["seconds"] = max(1.0, min(ROUND_S, left_s))
         if filled.get("device") != "cpu":
             filled |= {k: v for k, v in _LARGE.items() if k in check.parameters}
         return filled
@@ -159,7 +184,10 @@ class _Burning:
         node = self._nodes[report.node]
         out = stopping(found, self._plan.stop_on, self._known.get(report.node, ()))
         answered = report.outcome is Outcome.ANSWERED
-        node = replace(node, gaps=found.gaps, rounds=node.rounds + (answered and counts))
+        node = replace(
+            node, gaps=found.gaps, rounds=node.rounds + (answered and counts),
+            repetitions=node.repetitions + repetitions_in(report, self._plan.only),
+        )  # fmt: skip
         if out:
             node = replace(node, state=BurninState.FAILED, evidence=out, reason=out[0].text)
         elif not answered:
@@ -174,22 +202,34 @@ class _Burning:
         heavy = set(self._checks) - set(WATCHED)
         return any(r.measurements for r in report.results if r.check in heavy)
 
-    def _compare(self) -> None:
-        """Place every device in the fleet, and convict who computed other bits than the rest."""
-        reports = list(self._last.values())
-        models = {
-            n.name: n.labels.get("gpu_model", "") for n in self._controller.inventory.nodes.values()
-        }
-        ratings = rate(reports, self._checks, lambda node: models[node])
-        peers = assess_peers(reports, lambda node: models[node])
+    def _models(self) -> Mapping[str, str]:
+        nodes = self._controller.inventory.nodes.values()
+        return {node.name: node.labels.get("gpu_model", "") for node in nodes}
+
+    def _rate(self) -> None:
+        """Place every device in the fleet by how fast it was."""
+        models = self._models()
+        ratings = rate(list(self._last.values()), self._checks, lambda node: models[node])
         for name, found in ratings.items():
             self._nodes[name] = replace(self._nodes[name], ratings=found)
-        for item in peers.evidence:
-            node = self._nodes[item.subject.node]
-            if item.weight is Weight.CONVICTS and node.state is BurninState.RUNNING:
-                self._nodes[node.node] = replace(
-                    node, state=BurninState.FAILED, evidence=(item,), reason=item.text
-                )
+
+    def _compare(self) -> None:
+        """Convict who computed other bits than the rest; who cannot be compared has not passed."""
+        models, reports = self._models(), list(self._last.values())
+        found = assess_peers(reports, lambda node: models[node])
+        for item in found.evidence:
+            if item.weight is Weight.CONVICTS:
+                self._end(item.subject.node, BurninState.FAILED, item.text, (item,))
+        for node, why in not_compared(reports, found).items():
+            self._end(node, BurninState.UNFINISHED, why)
+
+    def _end(
+        self, name: str, state: BurninState, reason: str, evidence: tuple[Evidence, ...] = ()
+    ) -> None:
+        """End one node, unless something else did."""
+        node = self._nodes[name]
+        if node.state is BurninState.RUNNING:
+            self._nodes[name] = replace(node, state=state, reason=reason, evidence=evidence)
 
 
 async def burn_in(
@@ -224,6 +264,17 @@ def _tell(controller: Controller, burning: _Burning, on_round: Callable[[Burnin]
     burnin_store.save(controller.state_dir, burnin)
     on_round(burnin)
     return burnin
+
+
+def convicted_at(burnins: Iterable[Burnin]) -> dict[str, datetime]:
+    """When the newest burn-in that found wrong results on a node ended, by node."""
+    ended = sorted(
+        (burnin.started_at + timedelta(seconds=burnin.seconds), node.node)
+        for burnin in burnins
+        for node in burnin.nodes
+        if node.computed_wrongly
+    )
+    return {node: at for at, node in ended}
 
 
 def history_of(burnins: Sequence[Burnin], node: str) -> tuple[tuple[Burnin, NodeBurnin], ...]:

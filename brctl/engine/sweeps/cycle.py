@@ -9,6 +9,8 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.history import SweepHistory
+from brctl.engine.sweeps.trend_store import TrendStore
+from brctl.evidence.trends import node_samples
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
@@ -48,6 +50,8 @@ def record_sweep(
 ) -> Changes:
     """Add a sweep to the history; what changed since the ones before, or since the regular ones."""
     nodes = controller.inventory.pick(node.node for node in sweep.nodes)
+    trends = TrendStore(controller.state_dir, controller.settings.context)
+    trends.add(sweep.started_at, node_samples(node.report for node in sweep.nodes))
     history = SweepHistory(controller.state_dir)
     return history.record(sweep, labels_of(nodes), reminder, regular=regular)
 

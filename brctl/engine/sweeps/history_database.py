@@ -1,4 +1,8 @@
-"""The SQLite file behind the history of sweeps: an index, never the only copy of anything."""
+"""The SQLite file behind the history: an index that the sweeps can rebuild, and trends.
+
+Trends are in no other file: a damaged index takes them along, and nothing is decided by them
+(decision 0406).
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -29,6 +33,12 @@ CREATE TABLE IF NOT EXISTS node_past (
     node TEXT NOT NULL, at TEXT NOT NULL, health TEXT NOT NULL, check_name TEXT NOT NULL,
     detail TEXT NOT NULL, PRIMARY KEY (node, at));
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS trend_series (
+    id INTEGER PRIMARY KEY, context TEXT NOT NULL, subject TEXT NOT NULL, metric TEXT NOT NULL,
+    UNIQUE (context, subject, metric));
+CREATE TABLE IF NOT EXISTS trend_points (
+    every_s INTEGER NOT NULL, at INTEGER NOT NULL, series INTEGER NOT NULL, value REAL NOT NULL,
+    looks INTEGER NOT NULL, PRIMARY KEY (every_s, at, series)) WITHOUT ROWID;
 """
 
 

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from brctl.library.durable_files import append_line, private_dir, set_aside, write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.units import rfc3339
+from brctl.model.watch.policy import WatchLimits
+from brctl.model.watch.snapshot import WatchSnapshot
 from brctl.model.watch.state import WatchRecord, WatchState
 
 RECORD, STATE, STATUS, STOP = "watch.ndjson", "state.json", "status.json", "stop.json"
@@ -19,6 +22,8 @@ ROTATE_BYTES = 64 << 20
 
 LINE_BYTES, LINE_LIMIT_BYTES = 1 << 10, 64 << 10
 """What a line takes by and large, and the most that is read of one."""
+
+Kept = TypeVar("Kept")
 
 
 class WatchFolder:
@@ -61,6 +66,17 @@ class WatchFolder:
             back = newest * LINE_BYTES + LINE_LIMIT_BYTES
             stream.seek(max(0, path.stat().st_size - back))
             return tuple(_decoded(stream))[-newest:]
+
+    def snapshot(self, newest: int) -> WatchSnapshot:
+        """All of it as it is now, for who only looks: nothing is set aside or made."""
+        try:
+            status = _read(self.path / STATUS, dict[str, object]) or {}
+            return WatchSnapshot(
+                status, _limits(status), _read(self.path / STATE, WatchState),
+                self.records(newest), self.stopped(),
+            )  # fmt: skip
+        except (OSError, msgspec.MsgspecError) as error:
+            return WatchSnapshot(problem=f"{self.path}: {error}")
 
     def tell_status(self, status: Mapping[str, object]) -> None:
         """What `watch status` shows; it is no state, and lost with no harm."""
@@ -144,6 +160,22 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[WatchRecord]:
             continue
         fields = {key: value for key, value in row.items() if key not in ("seq", "at", "kind")}
         yield WatchRecord(head.seq, head.at, head.kind, fields)
+
+
+def _read(path: Path, kind: type[Kept]) -> Kept | None:
+    """What a file holds; None where there is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+
+
+def _limits(status: Mapping[str, object]) -> WatchLimits | None:
+    """Those that the watcher tells; an older one tells none."""
+    try:
+        return msgspec.convert(status.get("limits"), WatchLimits)
+    except msgspec.ValidationError:
+        return None
 
 
 def _object(path: Path) -> Mapping[str, object]:

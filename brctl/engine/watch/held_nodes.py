@@ -5,14 +5,15 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from brctl.fanout.contract import Streams, Transport
-from brctl.fanout.streaming import run_streamed
-from brctl.model.command import Command, CommandResult
+from brctl.fanout.streaming import beside, run_streamed
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult
-from brctl.sweep.held_look import WORD_S, HeldLine, WholeLines, read_held_line
+from brctl.sweep.held_look import LOST_S, WORD_S, HeldLine, WholeLines, read_held_line
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 JITTER = 0.2
@@ -20,6 +21,7 @@ JITTER = 0.2
 
 WORD = b"\n"
 NOTES = 10
+RECONNECTING_TOLD = 50
 FIRST_WORD_S = 30.0
 """A login that has said nothing for so long gives its turn to another node."""
 
@@ -32,23 +34,43 @@ class HeldNode:
         fresh: Checks with an answer that nobody took yet.
         looks: How often each round was done, as of its last heartbeat.
         told: The look that each check's newest answer came with, in this connection.
-        spoke_s: When it said something, by this machine's monotonic clock.
+        spoke_s: When it said something, by this machine's monotonic clock, later by whatever it
+            has waited since for its turn to log in: that silence is ours.
+        waiting_since_s: Since when it waits for its turn; None while it does not.
+        not_askable: Who decides about it lets nobody ask it now, as Slurm without a job of ours
+            there: it says nothing because of us, not of its health.
+        stale: Nobody could ask it since it spoke last: what it said tells nothing of now.
         trouble: How its connection ended last; "" while it stands.
     """
 
     node: Node
     command: Command
     spoke_s: float
+    waiting_since_s: float | None = None
     results: dict[str, CheckResult] = field(default_factory=dict)
     fresh: dict[str, CheckResult] = field(default_factory=dict)
     looks: Mapping[float, int] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     talking: bool = False
+    not_askable: bool = False
+    stale: bool = False
     trouble: str = ""
     notes: dict[str, None] = field(default_factory=dict)
+    first_cpu: tuple[float, float] | None = None
     cpu_share: float | None = None
     reconnects: int = 0
     task: asyncio.Task[None] | None = None
+
+    def silent_s(self, now_s: float) -> float:
+        """How long it has said nothing though it could."""
+        if self.not_askable:
+            return 0.0
+        until_s = now_s if self.waiting_since_s is None else self.waiting_since_s
+        return until_s - self.spoke_s
+
+
+class _ConnectionDead(Exception):  # noqa: N818 - an ending, told as one
+    """Nothing comes through a connection any more."""
 
 
 class HeldNodes:
@@ -98,11 +120,22 @@ class HeldNodes:
     def silent_s(self, after_s: float) -> dict[str, float]:
         """Nodes that have said nothing for longer than this, and for how long."""
         now = self._seconds()
-        return {
-            name: now - held.spoke_s
-            for name, held in self.nodes.items()
-            if now - held.spoke_s > after_s
-        }
+        silent = ((name, held.silent_s(now)) for name, held in self.nodes.items())
+        return {name: seconds for name, seconds in silent if seconds > after_s}
+
+    def waiting(self) -> frozenset[str]:
+        """Nodes that nobody has asked yet, or again: others log in before them."""
+        found = (n for n, held in self.nodes.items() if held.waiting_since_s is not None)
+        return frozenset(found)
+
+    def stale(self) -> frozenset[str]:
+        """Nodes that nobody could ask since they spoke last: neither silent nor healthy."""
+        return frozenset(name for name, held in self.nodes.items() if held.stale)
+
+    def reconnecting(self) -> dict[str, str]:
+        """Nodes without a connection now, and how it ended last; the first of many."""
+        lost = ((name, held.trouble) for name, held in self.nodes.items() if not held.talking)
+        return dict(islice(lost, RECONNECTING_TOLD))
 
     def _let_go(self, name: str) -> None:
         task = self.nodes.pop(name).task
@@ -115,6 +148,10 @@ class HeldNodes:
             ended = await self._once(held)
             pause_s = FIRST_PAUSE_S if held.talking else min(2 * pause_s, LONGEST_PAUSE_S)
             held.talking, held.reconnects = False, held.reconnects + 1
+            held.not_askable = ended.outcome is Outcome.NOT_AVAILABLE
+            if held.not_askable:
+                held.stale = True
+                held.spoke_s = self._seconds()
             held.trouble = ended.detail or f"{ended.outcome.value} (exit {ended.exit_status})"
             await asyncio.sleep(pause_s * (1 + JITTER * (2 * self._chance() - 1)))
 
@@ -131,14 +168,38 @@ class HeldNodes:
                     spoke.set()
                     self._take(held, said)
 
-        await self._turns.acquire()
+        await self._wait_for_turn(held)
         turn = asyncio.ensure_future(self._turn_over(spoke))
         try:
-            streams = Streams(lambda: _words(held.command.stdin), take)
-            return await run_streamed(self._transport, held.node, held.command, streams)
+            streams = Streams(lambda: _words(held.command.stdin), take, held=True)
+            running = run_streamed(self._transport, held.node, held.command, streams)
+            return await beside(self._end_when_silent(held, spoke), running)
+        except _ConnectionDead:
+            detail = f"nothing came for {LOST_S:g} s: taken for dead"
+            return CommandResult(held.node.name, Outcome.DIED, None, b"", b"", LOST_S, detail)
         finally:
             spoke.set()
             await turn
+
+    async def _end_when_silent(self, held: HeldNode, spoke: asyncio.Event) -> None:
+        """A connection that is cut on its way stays open here, over some transports for ever.
+
+        Raises:
+            _ConnectionDead: It spoke once, and has had no heartbeat for so long that the program
+                on the node, which heard nothing either, has ended.
+        """
+        await spoke.wait()
+        while (left_s := LOST_S - (self._seconds() - held.spoke_s)) > 0:  # noqa: ASYNC110 - as often as it speaks it would be woken
+            await asyncio.sleep(left_s)
+        raise _ConnectionDead
+
+    async def _wait_for_turn(self, held: HeldNode) -> None:
+        from_s = held.waiting_since_s = self._seconds()
+        try:
+            await self._turns.acquire()
+        finally:
+            held.waiting_since_s = None
+            held.spoke_s += self._seconds() - from_s
 
     async def _turn_over(self, spoke: asyncio.Event) -> None:
         """Give the turn to another node once this one speaks, or takes too long."""
@@ -152,19 +213,27 @@ class HeldNodes:
     def _take(self, held: HeldNode, said: HeldLine) -> None:
         held.spoke_s = self._seconds()
         if said.kind == "hello":
-            held.talking, held.trouble = True, ""
+            held.talking, held.not_askable, held.stale, held.trouble = True, False, False, ""
             held.notes.clear()
-            held.looks = {}
+            held.looks, held.first_cpu = {}, None
             held.told.clear()
         elif said.kind == "note":
             held.notes = {**held.notes, said.text: None} if len(held.notes) < NOTES else held.notes
         elif said.kind == "beat":
             held.looks = said.looks or {}
-            if said.cpu_s is not None and said.up_s is not None and said.up_s >= 1.0:
-                held.cpu_share = said.cpu_s / said.up_s
+            if said.cpu_s is not None and said.up_s is not None:
+                _share_of_cpu(held, said.cpu_s, said.up_s)
         elif said.result is not None:
             held.fresh[said.check] = said.result
             held.told[said.check] = said.look
+
+
+def _share_of_cpu(held: HeldNode, cpu_s: float, up_s: float) -> None:
+    """Since the second heartbeat: the start costs once, and looks for days."""
+    if held.first_cpu is None:
+        held.first_cpu = (cpu_s, up_s) if up_s >= 1.0 else None
+    elif up_s - held.first_cpu[1] >= 1.0:
+        held.cpu_share = (cpu_s - held.first_cpu[0]) / (up_s - held.first_cpu[1])
 
 
 async def _words(first: bytes) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
-from brctl.evidence.job.ends import is_leaving
+from brctl.evidence.job.ends import SIGKILL, is_leaving
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
@@ -72,39 +72,54 @@ def _who_waits(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
 
     A phase is written a moment before it is entered: where all stand in one place, all wait.
     """
-    waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
+    waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and not v.stopped_by]
     stacks = {v.stack for v in status.ranks if v.alive}
-    alike = len(stacks) == 1 and () not in stacks
+    alike = len(stacks) == 1 and () not in stacks and any(v.alive for v in waiting)
     absent = [
         v for v in status.ranks
         if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
-        and (v.process_state == "T" or not alike)
+        and (v.stopped_by or not alike)
     ]  # fmt: skip
     return waiting, absent if waiting else []
 
 
+def left_over(status: JobStatus) -> list[RankView]:
+    """Ranks that live elsewhere while all others ended waiting: by watchdogs, and by no kill."""
+    ended = [v for v in status.ranks if v.alive is False]
+    waited = all(
+        v.phase == WAITING_PHASE and v.exit_status not in (None, 0, -SIGKILL) for v in ended
+    )
+    return _who_waits(status)[1] if ended and waited else []
+
+
 def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
-    """Ranks that live but are not where the others wait."""
+    """Ranks that live but are not where the others wait.
+
+    Long work keeps the others waiting and accuses nobody, until their watchdogs end them for it.
+    """
     waiting, absent = _who_waits(status)
-    busy = at_work(status)
+    busy, left = at_work(status), left_over(status)
     nodes = {view.node for view in absent}
     few = len(nodes) <= max(1, ODD_ONES_LIMIT * len(status.job.nodes))
     few = few and len(absent) * 2 < len(status.ranks)
     for view in absent:
-        if view.rank in busy:
+        if view.rank in busy and view not in left:
             yield _busy(view, busy[view.rank], len(waiting))
             continue
         if waits_for_data(view):
             yield _loads(view, len(waiting))
             if view.stack:
                 continue
-        state = " and is stopped (state T)" if view.process_state == "T" else ""
+        state = f" and is {view.stopped_by}" if view.stopped_by else ""
         own = f", in the job's own code ({view.own_frame})" if view.own_frame else ""
         yield Evidence(
             kind="job.rank.absent",
             subject=Subject(view.node, f"rank:{view.rank}"),
             weight=Weight.CONVICTS
-            if few and _has_stayed(view, status) and not waits_for_data(view)
+            if few
+            and _has_stayed(view, status)
+            and not waits_for_data(view)
+            and view.rank not in busy
             else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
@@ -147,7 +162,7 @@ def _loads(view: RankView, waiting: int) -> Evidence:
 def own_code(status: JobStatus) -> Iterable[Evidence]:
     """Ranks the others wait for that stand in the job's own code: it may be the code that hangs."""
     for view in _who_waits(status)[1]:
-        if view.own_frame and view.process_state != "T":
+        if view.own_frame and not view.stopped_by:
             yield Evidence(
                 kind="job.rank.own-code",
                 subject=Subject(view.node, f"rank:{view.rank}"),
@@ -163,11 +178,11 @@ def own_code(status: JobStatus) -> Iterable[Evidence]:
 
 def _has_stayed(view: RankView, status: JobStatus) -> bool:
     """A rank of a job that broke a moment ago may only not have arrived yet."""
-    if view.process_state == "T" or view.phase_age_s is None:
+    if view.stopped_by or view.phase_age_s is None:
         return bool(status.stalled)
     return bool(status.stalled) and view.phase_age_s > patience_s(status) * PAUSE_SHARE
 
 
 def _has_place(view: RankView) -> bool:
     """A phase that was not read accuses nobody; a stopped process is absent wherever it stood."""
-    return view.process_state == "T" or view.phase not in (None, DONE_PHASE)
+    return bool(view.stopped_by) or view.phase not in (None, DONE_PHASE)

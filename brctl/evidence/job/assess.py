@@ -10,19 +10,21 @@ from statistics import median
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
+from brctl.evidence.job.cpu_waits import cpu_waits
 from brctl.evidence.job.data.replays import replays_that_differ
 from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.kernel_waits import held_back
 from brctl.evidence.job.long_phases import at_work
-from brctl.evidence.job.network import assess_network
+from brctl.evidence.job.network.assess import assess_network
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.scheduler import scheduler_reasons, why_not_running
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
+from brctl.evidence.job.wrong_numbers import kinds_not_compared, wrong_numbers
 from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.evidence_kinds import RANKS_CHECK
@@ -34,13 +36,16 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
     network = assess_network(status, outcomes.values())
+    busy = _are_busy(outcomes.values())
     found = [
         *network,
         *storage(status, outcomes.values()),
         *non_finite(status),
+        *wrong_numbers(status),
         *jumps(status),
-        *slower(status),
-        *_late_ranks(status, _are_busy(outcomes.values())),
+        *slower(status, busy),
+        *_late_ranks(status, busy),
+        *cpu_waits(status, outcomes.values(), busy),
         *held_back(status),
         *replays_that_differ(status),
     ]
@@ -84,7 +89,15 @@ def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
         for view in status.ranks
         if view.node not in explained and (what := _unread(view))
     ]
-    return (*unread, *_pause(status), *_long_work(status), *not_told_apart(status))
+    apart = (*not_told_apart(status), *_not_compared(status))
+    return (*unread, *_pause(status), *_long_work(status), *apart)
+
+
+def _not_compared(status: JobStatus) -> Iterable[Gap]:
+    """Where numbers are wrong: whose bits nobody could compare, and why nobody asks them to."""
+    if any((*non_finite(status), *wrong_numbers(status), *jumps(status))):
+        for why in kinds_not_compared(status):
+            yield Gap(Subject(""), RANKS_CHECK, why)
 
 
 def _long_work(status: JobStatus) -> Iterable[Gap]:
@@ -108,4 +121,6 @@ def _pause(status: JobStatus) -> Iterable[Gap]:
 def _unread(view: RankView) -> str:
     if view.alive is None:
         return "whether it runs"
-    return "its progress" if view.alive and view.progress_age_s is None else ""
+    if view.alive and view.progress_age_s is None:
+        return "its progress"
+    return "which of its numbers are wrong" if view.has_unread_numbers else ""

@@ -25,7 +25,7 @@ def is_leaving(view: RankView) -> bool:
     _, head, message = view.last_words.rpartition(_TRACEBACK)
     lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in message.splitlines()[1:]]
     after = list(dropwhile(lambda line: line.startswith(" "), lines))
-    return bool(head) and view.process_state != "T" and len(after) <= LEAVING_LINES
+    return bool(head) and not view.stopped_by and len(after) <= LEAVING_LINES
 
 
 def raised(status: JobStatus) -> tuple[RankView, ...]:

@@ -6,10 +6,17 @@ only what the same job did before tells. What it did before is read from windows
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from itertools import takewhile
+from statistics import median, median_low
 
+from brctl.evidence.job.data.skew import BUSY_SHARE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import GRADIENT_NORM_JUMPED, LOSS_JUMPED, RANKS_CHECK
+from brctl.model.evidence_kinds import (
+    GRADIENT_NORM_JUMPED,
+    LOSS_JUMPED,
+    RANKS_CHECK,
+    SLOW_LOADER,
+)
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, StepHistory, StepWindow
 
@@ -111,22 +118,36 @@ def usual_pace(status: JobStatus) -> bool | None:
     return True if known else None
 
 
-def slower(status: JobStatus) -> Iterable[Evidence]:
-    """Steps that take longer than this job's own used to; no node is named by that."""
+def slower(status: JobStatus, busy: bool) -> Iterable[Evidence]:
+    """Steps that take longer than this job's own used to; no node is named by that.
+
+    Rank 0's past says that its batches come later; where every rank says it of itself, it is so,
+    unless the hosts have more to do than they can, which delays loaders by itself.
+    """
     change = None if status.stalled else slow_down(status.history)
     if change is None:
         return
     loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
+    all_load = loads and _all_load(status, change)
+    sure = all_load and not (busy and (change.load_s or 0.0) < BUSY_SHARE * change.now_s)
     yield Evidence(
-        kind="job.steps.slower",
+        kind=SLOW_LOADER if all_load else "job.steps.slower",
         subject=Subject(""),
-        weight=Weight.HINTS,
+        weight=Weight.CONVICTS if sure else Weight.HINTS,
         fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
         text=f"a step takes {change.now_s:.3g} s since about step {change.since}; before, it took"
-        f" {change.before_s:.3g} s{_where(change)}",
+        f" {change.before_s:.3g} s{_where(change)}{', and so does every other rank' * all_load}",
         raw=f"before_s={change.before_s} now_s={change.now_s} since={change.since}",
+    )
+
+
+def _all_load(status: JobStatus, change: SlowDown) -> bool:
+    """Every rank waits for its batch about as long as the steps have become longer."""
+    loads = [view.load_s for view in status.ranks]
+    return len(loads) > 1 and all(
+        load_s is not None and load_s >= CAUSE_SHARE * change.growth_s for load_s in loads
     )
 
 
@@ -155,10 +176,39 @@ def jumps(status: JobStatus) -> Iterable[Evidence]:
             yield _numbers_went_wrong(kind, f"the {name} is 0, before it was {usual:.4g}")
         if now < JUMP_RATIO * usual:
             continue
+        since = _told_since(status)
         yield _numbers_went_wrong(
             kind,
-            f"the {name} is {now:.4g}, {now / usual:.3g} times what it was before ({usual:.4g})",
+            f"the {name} is {now:.4g}, {now / usual:.3g} times what it was before ({usual:.4g}),"
+            f" since step {since or _since(status.history, value, JUMP_RATIO * usual)}",
+            alike=_alike(status) if kind == LOSS_JUMPED else "",
         )
+
+
+def _told_since(status: JobStatus) -> str:
+    """As ranks followed it: the update before a bad loss may be what made it. "" if none did."""
+    newest = status.step or 0
+    told = [view.loss_off_since for view in status.ranks if view.loss_off_since is not None]
+    known = [step for step in told if 0 < step <= newest]
+    return f"{median_low(known) - 1}..{median_low(known)}" if known else ""
+
+
+def _since(history: StepHistory, value: _Value, least: float) -> str:
+    """From the step after the last low window to the end of the first high one, `210..219`."""
+    windows = [w for w in (*history.past, history.last) if w is not None and value(w) is not None]
+    later = list(takewhile(lambda w: (value(w) or 0.0) >= least, reversed(windows)))
+    low = windows[len(windows) - len(later) - 1]
+    return f"{low.first + low.count}..{later[-1].first + max(later[-1].count, 1) - 1}"
+
+
+def _alike(status: JobStatus) -> str:
+    """Among whom nothing differs, where every rank compares what must be equal; else ""."""
+    views = status.ranks
+    if not views or not all(
+        v.compared_tensors and not v.wrong_numbers and not v.has_unread_numbers for v in views
+    ):
+        return ""
+    return "all ranks" if len({v.compared_kind for v in views}) == 1 else "all ranks of one kind"
 
 
 def _newest(history: StepHistory, value: _Value) -> float | None:
@@ -166,13 +216,15 @@ def _newest(history: StepHistory, value: _Value) -> float | None:
     return value(history.last) if history.last is not None else None
 
 
-def _numbers_went_wrong(kind: str, text: str) -> Evidence:
+def _numbers_went_wrong(kind: str, text: str, *, alike: str = "") -> Evidence:
+    """A loss far too large is sure where the job compares its replicas; alone it is a hint."""
+    why = f"; what must be equal on {alike} is equal: code or data, or what one gave to all"
     return Evidence(
         kind=kind,
         subject=Subject(""),
-        weight=Weight.HINTS,
+        weight=Weight.CONVICTS if alike else Weight.HINTS,
         fault=FaultClass.NUMERIC_NAN,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=text,
+        text=text + (why if alike else ""),
     )

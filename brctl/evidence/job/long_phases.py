@@ -60,7 +60,7 @@ def at_work(status: JobStatus) -> Mapping[int, str]:
 def _first_step(view: RankView) -> str:
     """A rank of a job that has ended no step: how long one takes nobody knows yet."""
     age_s = view.phase_age_s
-    if not view.alive or view.process_state == "T" or age_s is None or age_s > FIRST_STEP_S:
+    if not view.alive or view.stopped_by or age_s is None or age_s > FIRST_STEP_S:
         return ""
     if view.phase in (None, WAITING_PHASE, DONE_PHASE):
         return ""
@@ -69,7 +69,7 @@ def _first_step(view: RankView) -> str:
 
 def _why(view: RankView) -> str:
     phase = long_phase(view)
-    if not view.alive or view.process_state == "T" or not phase:
+    if not view.alive or view.stopped_by or not phase:
         return ""
     age_s, longest_s = view.phase_age_s, view.phase_longest_s
     for_s = "" if age_s is None else f" for {age_s:.0f} s"

@@ -4,12 +4,42 @@ Loss and gradient norm of a rank are its own, before any exchange with the other
 the reduced gradient has carried the NaN to every rank, and all but the first are victims.
 """
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import RANKS_CHECK
+from brctl.model.evidence_kinds import NUMBERS_BAD, RANK_GRADIENT, RANK_LOSS, RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
+
+_SINCE_STEP = re.compile(r"since step (\d{1,15})(?:\.\.(\d{1,15}))?\b")
+
+
+@dataclass(frozen=True, slots=True)
+class BadNumber:
+    """Where evidence says that numbers went wrong first; None for what it does not say.
+
+    Attributes:
+        step: The earliest at which they may have.
+        by_step: The step by which they had for sure.
+        rank: The one rank on which they did; None where it was several together.
+    """
+
+    step: int | None = None
+    by_step: int | None = None
+    rank: int | None = None
+
+
+def bad_number(evidence: Iterable[Evidence]) -> BadNumber:
+    """The first step without numbers, and the rank whose own numbers were first."""
+    numeric = [item for item in evidence if item.fault is FaultClass.NUMERIC_NAN]
+    found = [match for item in numeric for match in _SINCE_STEP.findall(item.text)]
+    steps = [(int(first), int(last or first)) for first, last in found]
+    first = {item.subject.device for item in numeric if item.weight is Weight.CONVICTS}
+    ranks = [int(name[5:]) for name in first if name.startswith("rank:") and name[5:].isdecimal()]
+    step, by_step = min(steps, default=(None, None))
+    return BadNumber(step, by_step, ranks[0] if len(ranks) == 1 else None)
 
 
 def non_finite(status: JobStatus) -> Iterable[Evidence]:
@@ -45,7 +75,7 @@ def _bad_number(view: RankView, status: JobStatus, *, first: bool) -> Evidence:
     what = "local loss" if view.loss_finite is False else "own gradient"
     bad = sum(v.loss_finite is False or v.grad_finite is False for v in status.ranks)
     return Evidence(
-        kind="job.rank.loss" if view.loss_finite is False else "job.rank.gradient",
+        kind=RANK_LOSS if view.loss_finite is False else RANK_GRADIENT,
         subject=Subject(view.node, f"rank:{view.rank}"),
         weight=Weight.CONVICTS if first else Weight.HINTS,
         fault=FaultClass.NUMERIC_NAN,
@@ -64,12 +94,17 @@ def _together(status: JobStatus, bad: int, first: int | None) -> Evidence:
     since = f" since step {first}" if first is not None else ""
     who = f"{bad} of {len(status.ranks)} ranks have no finite loss or gradient{since}, none first"
     text = who if bad else "the loss over all ranks is not finite, and no rank says its own"
+    return nobody_named(NUMBERS_BAD, text, "the reduction carried it, and nobody can be named")
+
+
+def nobody_named(kind: str, text: str, why: str) -> Evidence:
+    """The job's numbers are wrong for sure, and no machine is accused."""
     return Evidence(
-        kind="job.numbers.bad",
+        kind=kind,
         subject=Subject(""),
         weight=Weight.CONVICTS,
         fault=FaultClass.NUMERIC_NAN,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=f"{text}: the reduction carried it, and nobody can be named",
+        text=f"{text}: {why}",
     )

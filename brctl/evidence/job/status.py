@@ -7,6 +7,7 @@ from typing import TypeVar
 from brctl.evidence.job.data.ledger import read_ledger
 from brctl.evidence.job.data.replays import read_replay
 from brctl.evidence.job.pace import patience_s, stands_after_s
+from brctl.evidence.job.wrong_numbers import read_wrong_numbers
 from brctl.evidence.logs.progress.formats import step_of_any_shape
 from brctl.evidence.operators import is_number
 from brctl.evidence.stacks.snapshot import RankStack
@@ -87,6 +88,7 @@ def _window(values: Mapping[str, Value]) -> StepWindow | None:
         loss=_number(values, "loss"),
         grad_norm=_number(values, "grad_norm"),
         nonfinite=_typed(values, "nonfinite", int) or 0,
+        tokens=_number(values, "tokens"),
     )
 
 
@@ -116,6 +118,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         recent_steps=recent,
         grad_finite=_typed(values, "grad_finite", bool),
         first_nonfinite_grad_step=_typed(values, "first_nonfinite_grad_step", int),
+        loss_off_since=_typed(values, "loss_off_since", int),
         phase_longest_s=_number(values, "phase_longest_s"),
         last_words=_typed(values, "last_words", str) or "",
         log_age_s=_number(values, "log_age_s"),
@@ -123,6 +126,10 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         progress_format=_typed(values, "progress_format", str) or "",
         ledger=read_ledger(_typed(values, "ledger", str) or ""),
         replay=read_replay(_typed(values, "replay", str) or ""),
+        wrong_numbers=(wrong := read_wrong_numbers(_typed(values, "wrong_numbers", str) or "")),
+        has_unread_numbers="wrong_numbers" in values and not wrong,
+        compared_tensors=_typed(values, "compared_tensors", int),
+        compared_kind=_typed(values, "compared_kind", str) or "",
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from brctl.evidence.job.data.slow_ranks import BUSY_SHARE, given_more
+from brctl.evidence.job.data.skew import BUSY_SHARE
+from brctl.evidence.job.data.slow_ranks import given_more
 from brctl.evidence.job.history import LEAST_WINDOWS, SlowDown, slow_down
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK, SLOW_LOADER

@@ -5,8 +5,11 @@ hours that are long past: what is known then and what is known now differ, and b
 leaving out what was not known yet.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, islice, takewhile
+from operator import attrgetter
 from statistics import mean, median
 
 from brctl.model.jobs.job_time import US, BookedSpan, DoneStep, IncidentCost, JobIncident, JobTime
@@ -17,6 +20,12 @@ MADS = 3
 
 SLOW_RATIO = 1.2
 """And only one that takes a fifth longer than the job's normal is called slow."""
+
+SAME_USUAL = 0.05
+"""Usual times no further apart book the same time as productive, but for a few steps (own)."""
+
+USUAL_SAMPLE = 5000
+"""Steps that tell the usual time of a moment well enough to see whether it changed."""
 
 LONGEST_SAVE_US = 600 * US
 """Between two steps a job saves or evaluates; what takes longer nobody accounted for (own)."""
@@ -217,13 +226,56 @@ def _within(incident: JobIncident, span: BookedSpan) -> bool:
 
 
 def account(spans: Sequence[BookedSpan], from_us: int, to_us: int) -> JobTime:
-    """The books of a window."""
+    """The books of a window, of spans that follow one another."""
     books = dict.fromkeys(Book, 0)
-    for span in spans:
-        inside = min(span.to_us, to_us) - max(span.from_us, from_us)
-        if inside > 0:
-            books[span.book] += inside
+    first = bisect_right(spans, from_us, key=attrgetter("to_us"))
+    for span in takewhile(lambda span: span.from_us < to_us, islice(spans, first, None)):
+        books[span.book] += min(span.to_us, to_us) - max(span.from_us, from_us)
     return JobTime(from_us, to_us, books)
+
+
+def known_otherwise(
+    steps: Sequence[DoneStep], incidents: Sequence[JobIncident]
+) -> Callable[[int], bool]:
+    """Whether what is productive was known otherwise at a moment than it is known now.
+
+    Steps done by then were done again or found to be spoilt after it, or a step usually takes
+    another time since.
+    """
+    undone, usual_us = _undone_after(steps, incidents), _usual_of_first(steps, len(steps))
+    ends = [step.end_us for step in steps]
+
+    def otherwise(at_us: int) -> bool:
+        done = bisect_right(ends, at_us)
+        then_us = _usual_of_first(steps, done)
+        return done > 0 and (undone(at_us) or abs(then_us - usual_us) > SAME_USUAL * usual_us)
+
+    return otherwise
+
+
+def _usual_of_first(steps: Sequence[DoneStep], count: int) -> int:
+    """About the usual time of the first steps, from some thousand of them."""
+    return usual_step_us(steps[: count : count // USUAL_SAMPLE + 1])
+
+
+def _undone_after(
+    steps: Sequence[DoneStep], incidents: Sequence[JobIncident]
+) -> Callable[[int], bool]:
+    """Whether steps that were done by a moment were done again, or found to be spoilt, after it."""
+    ends = [step.end_us for step in steps]
+    highest = list(accumulate((step.step for step in steps), max))
+    lowest_later = list(accumulate((step.step for step in reversed(steps)), min))[::-1]
+    spoils = [(i.spoilt_step, max(_moments(i), default=0)) for i in incidents]
+
+    def undone(at_us: int) -> bool:
+        done = bisect_right(ends, at_us)
+        if not done:
+            return False
+        newest = highest[done - 1]
+        again = done < len(steps) and lowest_later[done] <= newest
+        return again or any(s is not None and s <= newest and us > at_us for s, us in spoils)
+
+    return undone
 
 
 def costs(

@@ -54,7 +54,7 @@ class Culprit:
         return words or None
 
 
-PEER_ACCUSED = frozenset({"nccl.connect", "store.join-timeout"})
+PEER_ACCUSED = frozenset({"nccl.connect", "store.connect-timeout"})
 """Lines whose writer could not reach somebody: the one named, not the writer, is the suspect."""
 
 MANY_RANKS = 4

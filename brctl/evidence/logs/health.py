@@ -25,6 +25,9 @@ _WITHOUT_CLOCK = 10
 _COMES_AND_GOES = 3
 """A sensor that alarmed so often in one log is not well because its last alarm ended."""
 
+_ANSWERS = frozenset({"over.scsi-refusal"})
+"""Ends that say what each warning was: a disk that refuses a command is as well the tenth time."""
+
 GOES_ON = 0.8
 """A proof at least this strong shows that the job itself went on or ended well."""
 
@@ -107,9 +110,16 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
 
 
 def _ended(first: LogEvent, proof: LogEvent) -> bool:
-    """Whether a recovery is that of the same sensor, and a state that does not come and go."""
+    """Whether a recovery is that of the same sensor, and a state that does not come and go.
+
+    Where neither line names a sensor, only one of the same input tells of the same thing.
+    """
     sensors = {event.fields.get("sensor", "").lower() for event in (first, proof)} - {""}
-    return len(sensors) < 2 and not (sensors and first.count >= _COMES_AND_GOES)
+    if not sensors and first.source != proof.source:
+        return False
+    if len(sensors) > 1:
+        return False
+    return not sensors or first.count < _COMES_AND_GOES or _name(proof) in _ANSWERS
 
 
 def _was_torn_down(first: LogEvent, proof: LogEvent, endings: Sequence[LogEvent]) -> bool:

@@ -19,7 +19,9 @@ from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
+from brctl.evidence.logs.signatures.health import OF_A_NODE
 from brctl.evidence.logs.unexplained import rank_unexplained
+from brctl.evidence.logs.words.second_opinion import NO_WORDS, second_opinion
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
@@ -34,7 +36,12 @@ _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
 
 
 def judge(
-    name: str, events: Iterable[LogEvent], notes: Sequence[str] = (), *, readable: bool = True
+    name: str,
+    events: Iterable[LogEvent],
+    notes: Sequence[str] = (),
+    *,
+    readable: bool = True,
+    words: Mapping[FaultClass, float] = NO_WORDS,
 ) -> LogVerdict:
     """The verdict on a set of events.
 
@@ -43,6 +50,7 @@ def judge(
         events: What the readers kept, in any order.
         notes: What could not be read.
         readable: False when something stayed unread: then nothing found is unknown, not no-fault.
+        words: How likely the model of words holds each class; empty where it was not asked.
     """
     events = list(events)
     events += (*sequences_that_differ(events), *calls_that_differ(events))
@@ -54,6 +62,8 @@ def judge(
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     likeliest = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
+    if not _rests_on_site(likeliest, weighed):
+        stated = second_opinion(likeliest, stated, words, of_a_node=_proves_a_node(standing))
     winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
@@ -77,6 +87,12 @@ def judge(
         culprit_host=culprit.host,
         names_machine=culprit.describe() is not None or _is_physical(deciding),
     )
+
+
+def _proves_a_node(standing: Iterable[LogEvent]) -> bool:
+    """Whether a node's own lines prove health, and none of a job."""
+    proofs = {e.signature.name for e in standing if e.signature.part is Part.HEALTHY}
+    return bool(proofs) and proofs <= OF_A_NODE
 
 
 def _leads(
@@ -159,6 +175,12 @@ def _class_odds(weights: list[float]) -> float:
 def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
     mine = [w for w in weighed if w.role is Role.ROOT and w.fault is winner]
     return sorted(mine, key=lambda w: -w.weight)
+
+
+def _rests_on_site(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
+    """Whether a rule of the site decides, which knows its lines and the model of words does not."""
+    deciding = _deciding(likeliest, weighed)
+    return bool(deciding) and deciding[0].event.signature.of_site
 
 
 SURE_OF_ORIGIN = 0.7

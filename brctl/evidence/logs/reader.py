@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
+from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.progress.rows import StepRows
+from brctl.evidence.logs.severity import is_below_warning, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
+from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
@@ -105,6 +108,13 @@ class LineIndex:
         )
 
 
+_IGNORED = re.compile(
+    r"^(?P<prefix>.{0,60}?)Exception ignored (?:in|while)\b.{0,80}"
+    r"_MultiProcessingDataLoaderIter\.__del__"
+)
+"""PyTorch's loader at the end of a process, sound ones too: what it raises there ends nothing."""
+
+
 @dataclass(slots=True)
 class LineReader:
     """Reads the candidate lines of one input in order; everything it keeps is bounded.
@@ -120,6 +130,7 @@ class LineReader:
     _context: dict[str, tuple[str, int]] = field(default_factory=dict)
     _frames: list[str] = field(default_factory=list)
     _traceback_at: int = -TRACEBACK_LINES
+    _ignored: tuple[str, int] | None = None
     _at_s: float | None = None
     _watch: NumericWatch = field(default_factory=NumericWatch)
     _unexplained: int = 0
@@ -148,8 +159,12 @@ class LineReader:
     def _read_record(self, number: int, text: str, lines: Sequence[str]) -> None:
         """Read the lines of a record's message; its other fields where those say nothing."""
         said = [self._read_line(number, line, self.index.anchors_on(line)) for line in lines]
-        if not any(said) and not self._read_line(number, text, self.index.anchors_on(text)):
-            for line in lines:
+        if any(said) or self._read_line(number, text, self.index.anchors_on(text)):
+            return
+        # A collector stamps its own level on whatever a program prints.
+        below = is_below_warning(text)
+        for line in lines:
+            if not below or states_warning(line):
                 self._read_alarm(number, line)
 
     def _read_line(self, number: int, text: str, anchors: Collection[str]) -> bool:
@@ -160,6 +175,8 @@ class LineReader:
         at_s = seconds_of_year(text)
         if at_s is not None:
             self._at_s = at_s + self.offset_s
+        if self._is_ignored(number, text):
+            return True
         self._follow_traceback(number, text)
         matched = self.match(text, number, anchors)
         for signature, fields in matched:
@@ -173,7 +190,11 @@ class LineReader:
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
-        made = (self._steps.proof(self.source), self._steps.loader(self.source))
+        made = (
+            self._steps.proof(self.source),
+            self._steps.loader(self.source),
+            self._steps.norm_back(self.source),
+        )
         kept = [event for event in made if event is not None]
         for name, events in self._events.items():
             first, *rest = events
@@ -192,6 +213,8 @@ class LineReader:
             match = _first_match(signature.compiled, texts)
             if match is None or (signature.part is Part.STOPPED and _is_one_guess(match)):
                 continue
+            if _only_looks_well(signature, text):
+                continue
             fields = named_groups(match)
             if signature.sets:
                 self._context[signature.sets] = (
@@ -199,9 +222,12 @@ class LineReader:
                     number,
                 )
             found.append((signature, fields))
-        healthy = [pair for pair in found if pair[0].part is Part.HEALTHY]
-        if len(healthy) < len(found) and any(map(self.index.harmless_row, texts)):
-            return healthy
+        if any(signature.part is not Part.HEALTHY for signature, _ in found):
+            row = next(filter(None, map(self.index.harmless_row, texts)), None)
+            if row is not None and not _ends_program(row, text):
+                found = [pair for pair in found if _stands_beside(row, pair[0])]
+        if is_below_warning(text):
+            found = [pair for pair in found if pair[0].part is not Part.GENERIC]
         return _without_weaker(found)
 
     def _holds(self, signature: Signature) -> bool:
@@ -248,6 +274,24 @@ class LineReader:
             known.setdefault("section_gpu", self._context["gpu"][0].rstrip(":"))
         return known
 
+    def _is_ignored(self, number: int, text: str) -> bool:
+        """Whether a line is of a traceback that Python printed and went on, up to its last line."""
+        head = _IGNORED.match(text) if "Exception ignored" in text else None
+        if head is not None:
+            self._ignored = (head["prefix"], number)
+            return True
+        if self._ignored is None:
+            return False
+        prefix, began = self._ignored
+        rest = text.removeprefix(prefix)
+        inside = text.startswith(prefix) and number - began < TRACEBACK_LINES
+        # Its own traceback has one head; the next is of another exception.
+        is_head = rest.startswith("Traceback (most recent") and number == began + 1
+        if inside and (is_head or rest.startswith(" ")):
+            return True
+        self._ignored = None
+        return inside and FINAL.match(rest) is not None
+
     def _follow_traceback(self, number: int, text: str) -> None:
         if "Traceback (most recent call last)" in text:
             self._traceback_at = number
@@ -274,7 +318,7 @@ class LineReader:
         """Keep a line that nobody knows and that reads like an error, or a known harmless one."""
         if number - self._traceback_at < TRACEBACK_LINES and FRAME.match(text):
             return
-        if not is_alarming(text):
+        if not is_alarming(text) or is_below_warning(text):
             return
         row = self.index.harmless_row(text)
         if row is not None:
@@ -294,6 +338,32 @@ class LineReader:
             at_s = seconds_of_year(text)
             self._at_s = at_s + self.offset_s if at_s is not None else self._at_s
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
+
+
+_NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
+
+
+def _stands_beside(harmless: Signature, other: Signature) -> bool:
+    """Whether a row speaks on a line though another calls it harmless.
+
+    What a program says of its own line takes nothing from a cause that the line names, nor does
+    who speaks on it.
+    """
+    if harmless.name in _NO_WORD_OF_CAUSES and (other.physical or other.part is Part.ROOT):
+        return True
+    return other.part is Part.HEALTHY
+
+
+def _only_looks_well(signature: Signature, text: str) -> bool:
+    """Whether a line of alarm has the words of a success: `Local abort completed successfully`."""
+    strong = signature.part is Part.HEALTHY and signature.strength >= GOES_ON
+    return strong and is_alarming(text)
+
+
+def _ends_program(harmless: Signature, text: str) -> bool:
+    """Whether the line is an exception's last, which quotes an option that warnings name too."""
+    final = FINAL.match(text) if harmless.name == QUOTED_OPTIONS else None
+    return final is not None and "Warning" not in final["type"]
 
 
 def _first_match(pattern: re.Pattern[str], texts: Iterable[str]) -> re.Match[str] | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 
 from brctl.evidence.logs.signature import Signature, root
 from brctl.model.fault import FaultClass
@@ -30,4 +31,5 @@ def phrase_of(line: str) -> str:
 def rule_for(phrase: str, fault: FaultClass, source: str) -> Signature:
     """The rule that reads every line with this phrase as a line of this class."""
     digest = hashlib.sha256(f"{fault.value} {phrase.lower()}".encode()).hexdigest()[:8]
-    return root(fault, f"{TAUGHT}.{fault.value}.{digest}", phrase.lower(), PROBABILITY, source)
+    name = f"{TAUGHT}.{fault.value}.{digest}"
+    return replace(root(fault, name, phrase.lower(), PROBABILITY, source), of_site=True)

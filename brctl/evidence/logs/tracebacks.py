@@ -42,7 +42,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
     (re.compile(r"(?:.*\.)?(?:OutOfMemoryError)"), root(FaultClass.GPU_OOM, "python.gpu-memory", "error", 0.85, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:UnpicklingError|SafetensorError|CheckpointException|BadZipFile)"),
      root(FaultClass.STORAGE_CHECKPOINT, "python.broken-file", "error", 0.72, _SOURCE)),
-    (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
+    (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|zlib\.error|LZMAError|BadGzipFile|CorruptedError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
      root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.65, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError)"),
      root(FaultClass.USER_CODE, "python.file", "error", 0.62, _SOURCE)),
@@ -82,7 +82,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
 )  # fmt: skip
 
 _DATA_FRAME = re.compile(
-    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|/data/|/PIL/|torchvision/(?:io|datasets)|/(?:decord|cv2|av|soundfile|librosa|h5py|lmdb|webdataset|pyarrow|tarfile|petastorm|nvidia/dali)\b",
+    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|(?:^|/)data/|(?:^|/)PIL/|torchvision/(?:io|datasets)|(?:^|/)(?:decord|cv2|av|soundfile|librosa|h5py|lmdb|webdataset|pyarrow|tarfile|petastorm|nvidia/dali|streaming/base|litdata|torchdata|ffcv|energon|grain|seqio|tifffile|nibabel|pydicom)\b",
     re.IGNORECASE,
 )
 _SAVE_FRAME = re.compile(
@@ -92,6 +92,23 @@ _SAVE_FRAME = re.compile(
 _FRAMEWORK = re.compile(
     r"site-packages/torch/(?:distributed|nn/parallel|utils/data/dataloader)|c10d|torchrun"
 )
+
+
+_LIBRARIES = re.compile(r"[/\\](?:(?:site|dist)-packages|lib[/\\]python[\d.]*)[/\\]")
+_OWN_PARTS = 2
+"""Of a path outside the libraries, the file and its folder tell what it does; the rest is a mount."""
+
+_PATH_END = 300
+"""Characters of a path that are looked at: a log may name a path of any length."""
+
+
+def _code_of(path: str) -> str:
+    """What of a frame's path names code: `/data/home/x/train.py` is no data loader."""
+    end = path[-_PATH_END:]
+    *outside, inside = _LIBRARIES.split(end)
+    if outside:
+        return inside
+    return "/".join(re.split(r"[/\\]", end.lstrip("/\\"))[-_OWN_PARTS:])
 
 
 def classify_final(
@@ -105,10 +122,12 @@ def classify_final(
         words: What stands after the type.
         in_traceback: A traceback head was seen; without one a bare `SomeError:` counts less.
     """
+    if _CUT_SHORT.fullmatch(type_name) and (in_traceback or _RAN_OUT.search(words)):
+        return _cut_short(type_name, frames, words)
     signature = next(row for pattern, row in _TABLE if pattern.fullmatch(type_name))
     if signature.fault is FaultClass.USER_CODE:
         inner = frames[-4:]
-        if any(_DATA_FRAME.search(path) for path in inner):
+        if any(_DATA_FRAME.search(_code_of(path)) for path in inner):
             return _LOADER
         if CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
             return _STORAGE
@@ -117,6 +136,16 @@ def classify_final(
     if not in_traceback and signature.name in _NEEDS_FRAMES:
         return _NAMED if _NAMED_TYPES.fullmatch(type_name) else _BARE
     return signature
+
+
+def _cut_short(type_name: str, frames: tuple[str, ...], words: str) -> Signature:
+    """A file that ends too early: a checkpoint's where torch.load read it, else a data set's."""
+    inner = [_code_of(path) for path in frames[-4:]]
+    if type_name.endswith("EOFError") and not _RAN_OUT.search(words):
+        return _VICTIM
+    if not frames or any(_SAVE_FRAME.search(path) for path in inner):
+        return _HALF_WRITTEN
+    return _BAD_DATA
 
 
 def _row_of_words(words: str) -> Signature | None:
@@ -142,6 +171,14 @@ _CODE_ALONE = re.compile(
 _NAMED_TYPES = re.compile(
     rf"{_CODE_ALONE.pattern}|(?:.*\.)?(?:ValueError|AssertionError|ValidationError)"
 )
+
+_CUT_SHORT = re.compile(r"(?:.*\.)?(?:EOFError|UnpicklingError|BadZipFile)")
+_RAN_OUT = re.compile(r"Ran out of input|pickle data was truncated|not a zip file")
+_BAD_DATA = root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.7, _SOURCE)
+_HALF_WRITTEN = root(
+    FaultClass.STORAGE_CHECKPOINT, "python.broken-file", "error", 0.76, _SOURCE,
+    origin=Origin.UNKNOWN,
+)  # fmt: skip
 
 _NEEDS_FRAMES = frozenset({"python.exception", "python.other-exception", "python.file"})
 """Rows that a line without a traceback supports less."""

@@ -24,7 +24,8 @@ _ALARM = re.compile(
 )
 _NO_ALARM = re.compile(
     r"(?<![\w.:])(?:no|without|zero|0|clear(?:ed)?|ignor(?:e|ed|ing)|if|fixed|recovered from)\s+(?:\w+\s+){0,3}(?:errors?|failures?|faults?|problems?)\b|"
-    r"(?:errors?|failures?|failed|faults?|time-?outs?|exceptions?|aborted|stalls?)\w*[\"']?\s*(?:\([\w%]+\))?(?:\s*[:=|]?\s*\"?(?:0+(?:\.\d+)?|\d*\.\d+(?:e[+-]?\d+)?)|\s*[:=|]\s*\"?(?:none|n/a|false|no|null|disabled|-))(?:\s|[,;|%\"')\]]|$)|"
+    r"(?:errors?|failures?|failed|faults?|time-?outs?|exceptions?|aborted|stalls?)\w*(?: (?:count(?:er)?s?|event seq number))?[\"']?\s*(?:\([\w%]+\))?(?:\s*[:=|]?\s*\"?(?:0+(?:\.\d+)?|\d*\.\d+(?:e[+-]?\d+)?)|\s*[:=|]\s*\"?(?:none|n/a|false|no|null|disabled|-))(?:\s|[,;|%\"')\]]|$)|"
+    r"(?:errors?|failures?|failed|faults?|time-?outs?|exceptions?|aborted|stalls?) (?:logged|detected|seen|total)\s*[:=|]?\s*(?:0+|none|n/a)(?=\s*(?:[,;|]|$))|"
     r"time-?out\w*(?:\(\w+\))?[\"']?\s*[:=]\s*\"?\d+|"
     r"^\s*\d+\s+(?:failed|errors?)\b.{0,3}$(?<=0 failed)|"
     r"error[ _-](?:file|code|rate|bars?|handler|handling|detection|correction|report(?:s|ing)?)|error (?:record serialization|detection|reporting|handling|correction|source)|"

@@ -130,6 +130,10 @@ class AsyncsshTransport:
             raise LoginFailedError(*command_outcome(exc)) from exc
         return channel
 
+    def was_silent(self, node: str, since: float) -> None:
+        """See `Remembering`."""
+        self._backoff.remember(node, since)
+
     async def close(self) -> None:
         """Close every connection; nothing waits for a node that does not answer."""
         connections = list(self._connections.values())

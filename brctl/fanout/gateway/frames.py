@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-HELLO = "brctl-gateway 1"
+PROTOCOL = "brctl-gateway "
+HELLO = PROTOCOL + "2"
 LINE_LIMIT_BYTES = 4096
 GREETING_LIMIT_BYTES = 1 << 16
 """What a login shell may print before the program speaks."""
@@ -19,9 +20,11 @@ class GatewayError(Exception):
 
 
 class Frame(msgspec.Struct):
-    """One answer of a node as the gateway saw it, or a sign of life.
+    """One answer of a node as the gateway saw it, a part of a held one, or a sign of life.
 
     Attributes:
+        fed: All input that we sent to a held command went to it.
+        piece: More of a held command's stdout; it goes on.
         status: What `ssh` exited with, minus its signal; None when it could not be started.
         begun: Whether the node logged us in and began.
         late: Killed at the deadline that applied.
@@ -32,6 +35,8 @@ class Frame(msgspec.Struct):
     hello: str = ""
     beat: int | None = None
     number: int | None = None
+    fed: bool = False
+    piece: bool = False
     status: int | None = None
     begun: bool = False
     late: bool = False
@@ -75,6 +80,11 @@ class Frames:
         hello = b'{"hello": "%s"}\n' % HELLO.encode()
         at = self._kept.find(hello)
         if at < 0:
+            other = self._kept.find(b'{"hello": "%s' % PROTOCOL.encode())
+            line, whole, _ = self._kept[other:].partition(b"\n") if other >= 0 else (b"", b"", b"")
+            if whole:
+                said = line[:80].decode("utf-8", "replace")
+                raise GatewayError(f"{said!r}, and we speak {HELLO}")
             if len(self._kept) > GREETING_LIMIT_BYTES:
                 raise GatewayError("much output before the program started")
             return False

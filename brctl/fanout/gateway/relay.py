@@ -6,13 +6,16 @@ import json
 import secrets
 import shlex
 import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import asyncssh
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
-from brctl.fanout.contract import LoginFailedError
+from brctl.fanout.contract import HELD_STDERR_BYTES, LoginFailedError, Streams
 from brctl.fanout.gateway.frames import Frame, Frames, GatewayError
+from brctl.fanout.streaming import beside
 from brctl.library.shipped import node_program
 from brctl.model.command import Command
 from brctl.model.inventory import Node
@@ -22,6 +25,9 @@ SILENT_S = 15.0
 
 _SHARED_BYTES = 1024
 """What commands have in common at their beginning travels once from this size on."""
+
+_PIECE_BYTES = 64 << 10
+"""Input of a held command that the gateway has to keep at once."""
 
 _BOOT = (
     "import sys,zlib\n"
@@ -44,6 +50,41 @@ class RelayLostError(Exception):
     """The gateway is gone or cannot be believed; the message says why."""
 
 
+@dataclass(slots=True)
+class _Asked:
+    """What became so far of one order.
+
+    Attributes:
+        room: Bytes of stdout that it may still say.
+        on_output: Where a held command's stdout goes as it comes.
+        fed: Set while the gateway takes more input for it.
+    """
+
+    room: int
+    answer: asyncio.Future[Result]
+    on_output: Callable[[bytes, bool], None] | None = None
+    fed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, frame: Frame, stdout: bytes, stderr: bytes) -> None:
+        """What the gateway says about it.
+
+        Raises:
+            GatewayError: A held command said more than the gateway was told to let through.
+        """
+        if self.answer.done():
+            return
+        if self.on_output is not None:
+            self.room -= len(stdout)
+            if self.room < 0:
+                raise GatewayError("an answer over its limit")
+            self.on_output(stdout, False)
+            stdout = b""
+        if frame.fed:
+            self.fed.set()
+        elif not frame.piece:
+            self.answer.set_result((frame, stdout, stderr))
+
+
 class GatewayRelay(asyncssh.SSHClientSession[bytes]):
     """Asks one gateway to run commands on nodes behind it.
 
@@ -54,7 +95,7 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
     def __init__(self, gateway: Node, limit_bytes: int) -> None:
         self._gateway = gateway
         self._frames = Frames(limit_bytes)
-        self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._asked: dict[int, _Asked] = {}
         self._count = 0
         self._blob = b""
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
@@ -84,28 +125,68 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
         Raises:
             RelayLostError: The gateway went away before the node's answer was here.
         """
+        async with self._order(argv, command, login_s, {}, None) as (mark, _, asked):
+            frame, stdout, stderr = await asked.answer
+        return frame, stdout, unwrap(frame, stderr, mark)
+
+    async def hold(
+        self, argv: tuple[str, ...], command: Command, login_s: float, streams: Streams
+    ) -> Result:
+        """As `ask`, for a command whose input and stdout pass on while it runs.
+
+        Raises:
+            RelayLostError: The gateway went away before the command ended.
+        """
+        pieces = streams.stdin()
+        first = replace(command, stdin=await anext(pieces, b""))
+        held = {"held": True, "stderr_limit": HELD_STDERR_BYTES}
+        opened = self._order(argv, first, login_s, held, streams.on_output)
+        async with opened as (mark, number, asked):
+            feeding = self._feed(number, asked, pieces)
+            frame, stdout, stderr = await beside(feeding, asked.answer)
+        return frame, stdout, unwrap(frame, stderr, mark)
+
+    @contextlib.asynccontextmanager
+    async def _order(
+        self,
+        argv: tuple[str, ...],
+        command: Command,
+        login_s: float,
+        about: Mapping[str, object],
+        on_output: Callable[[bytes, bool], None] | None,
+    ) -> AsyncIterator[tuple[str, int, _Asked]]:
+        """One order, ended on the gateway where it is left before its answer."""
         if self.lost or self._channel is None:
             raise RelayLostError(self.lost)
         self._count += 1
-        number = self._count
+        number, mark = self._count, secrets.token_hex(8)
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
-        mark = secrets.token_hex(8)
+        asked = self._asked[number] = _Asked(command.output_limit_bytes, answer, on_output)
         order = {
             "number": number, "argv": [*argv, wrap(command.argv, mark)], "mark": mark,
             "login_s": login_s, "deadline_s": command.deadline_s,
-            "limit": command.output_limit_bytes,
+            "limit": command.output_limit_bytes, **about,
         }  # fmt: skip
         self._send(order, command.stdin)
         try:
-            frame, stdout, stderr = await answer
-        except asyncio.CancelledError:
-            if not self.lost:
-                self._write({"cancel": number}, b"")
+            yield mark, number, asked
+        except BaseException:
+            self._write({"cancel": number}, b"")
             raise
         finally:
-            self._waiting.pop(number, None)
-        return frame, stdout, unwrap(frame, stderr, mark)
+            del self._asked[number]
+
+    async def _feed(self, number: int, asked: _Asked, pieces: AsyncIterator[bytes]) -> None:
+        """Pass input on, no faster than the command reads: one piece is on its way at a time."""
+        async for piece in pieces:
+            for at in range(0, len(piece), _PIECE_BYTES):
+                await self._feed_one(number, asked, piece[at : at + _PIECE_BYTES], last=False)
+        await self._feed_one(number, asked, b"", last=True)
+
+    async def _feed_one(self, number: int, asked: _Asked, piece: bytes, *, last: bool) -> None:
+        await asked.fed.wait()
+        asked.fed.clear()
+        self._write({"feed": number, "last": last}, piece)
 
     def close(self) -> None:
         """End the program; it ends what it runs."""
@@ -123,7 +204,7 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
         self._write({**order, "head": head}, stdin[head:])
 
     def _write(self, order: dict[str, Any], payload: bytes) -> None:
-        if self._channel is not None:
+        if self._channel is not None and not self.lost:
             line = json.dumps({**order, "bytes": len(payload)}).encode()
             self._channel.write(line + b"\n" + payload)
 
@@ -134,9 +215,9 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
         self._rewind()
         try:
             for frame, stdout, stderr in self._frames.feed(data):
-                waiting = self._waiting.get(frame.number) if frame.number is not None else None
-                if waiting is not None and not waiting.done():
-                    waiting.set_result((frame, stdout, stderr))
+                asked = self._asked.get(frame.number) if frame.number is not None else None
+                if asked is not None:
+                    asked.take(frame, stdout, stderr)
         except GatewayError as error:
             self._lose(f"it sent {error}")
             self.close()
@@ -158,9 +239,9 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
         self.lost = self.lost or why
         if self._watch is not None:
             self._watch.cancel()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(RelayLostError(self.lost))
+        for asked in self._asked.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(RelayLostError(self.lost))
 
 
 def common_bytes(one: bytes, other: bytes) -> int:

@@ -50,6 +50,10 @@ class TreeTransport:
         """Nodes that others are reached through, by the inventory of whoever asks."""
         self._direct.know(nodes)
 
+    def was_silent(self, node: str, since: float) -> None:
+        """See `Remembering`; who is behind a gateway is the gateway's to wait for."""
+        self._direct.was_silent(node, since)
+
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         if not node.via:
@@ -57,19 +61,27 @@ class TreeTransport:
         return await self._behind_gateway(node, command)
 
     async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
-        """Streams to nodes without `via`; a gateway takes all input and gives all output."""
+        """A gateway passes on what is held; else it takes all input, once for all its nodes."""
         if not node.via:
             return await self._direct.stream(node, command, streams)
+        if streams.held and streams.on_output is not None:
+            return await self._behind_gateway(node, command, streams)
         return await run_whole(self, node, command, streams)
 
-    async def _behind_gateway(self, node: Node, command: Command) -> CommandResult:
+    async def _behind_gateway(
+        self, node: Node, command: Command, streams: Streams | None = None
+    ) -> CommandResult:
         started = time.perf_counter()
         login_s = self._ssh.connect_timeout_s + self._ssh.login_timeout_s
         limit_s = login_s + command.deadline_s + GRACE_S
         try:
             relay = await self._relay(node.via)
             async with asyncio.timeout(limit_s):
-                found = await relay.ask(_ssh_argv(self._ssh, node), command, login_s)
+                argv = _ssh_argv(self._ssh, node)
+                if streams is None:
+                    found = await relay.ask(argv, command, login_s)
+                else:
+                    found = await relay.hold(argv, command, login_s, streams)
         except (RelayLostError, TimeoutError) as lost:
             why = lost if isinstance(lost, RelayLostError) else f"no answer within {limit_s:g} s"
             detail = f"gateway {node.via}: {why}"
@@ -77,6 +89,9 @@ class TreeTransport:
             return CommandResult(node.name, Outcome.UNREACHABLE, None, b"", b"", seconds, detail)
         frame, stdout, stderr = _bounded(*found, command.output_limit_bytes)
         outcome, detail = _outcome(frame, stderr, command, login_s)
+        if streams is not None and streams.on_output is not None:
+            streams.on_output(stderr, True)
+            stderr = b""
         ended = outcome is Outcome.ANSWERED
         return CommandResult(
             node=node.name,

@@ -14,6 +14,9 @@ from brctl.model.command import Outcome
 MARK_AND_RUN = r'''beat=$1; shift; echo "$0" >&2
 (while sleep "$beat" 2>&-; do printf '\n%s .\n' "$0" >&2; done) </dev/null >/dev/null &
 (exec "$@"); s=$?; printf '\n%s %s\n' "$0" "$s" >&2; kill "$!"; exit "$s"'''
+MARK_AND_HOLD = r'''echo "$0" >&2; (exec "$@"); s=$?; printf '\n%s %s\n' "$0" "$s" >&2; exit "$s"'''
+"""The same for a command that is held for days: it has a heartbeat of its own."""
+
 _BEATS = 10
 """Within a command's deadline, where that is no longer than some minutes."""
 

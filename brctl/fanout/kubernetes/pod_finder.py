@@ -2,8 +2,8 @@
 
 Our own pods carry the label `brctl.dev/node-pod`, ask the cluster for no rights, end by themselves
 after an hour, or the longer time that the command they were made for may take, and are deleted when
-the transport closes. What a controller that was killed left behind has ended then, and is deleted
-by the next one.
+the transport closes. A connection is held as long as its pod lives. What a controller that was
+killed left behind has ended then, and is deleted by the next one.
 """
 
 import asyncio
@@ -30,6 +30,9 @@ PULL_S = 60.0
 
 POLL_S = 0.5
 LIFE_S = 3600
+HELD_LIFE_S = 24 * 3600
+"""Pods of a watcher that was killed stay so long at most."""
+
 LABEL = "brctl.dev/node-pod"
 _LOG = logging.getLogger(__name__)
 CONTAINER = "node"
@@ -38,8 +41,13 @@ CONTAINER = "node"
 class PodFinder(Protocol):
     """Where commands for a node are run."""
 
-    async def pod_on(self, node: str, for_s: float) -> NodePod:
-        """The pod of a node, to be used for so long; one that is not ready says why."""
+    async def pod_on(self, node: str, for_s: float | None) -> NodePod:
+        """The pod of a node; one that is not ready says why.
+
+        Args:
+            node: Its name in the cluster.
+            for_s: How long it is needed; None for as long as it lives.
+        """
         ...
 
     def forget(self, node: str) -> None:
@@ -104,7 +112,7 @@ class DaemonSetPods:
         self._daemonset = daemonset
         self._listing = _Listing(kubectl, daemonset, container)
 
-    async def pod_on(self, node: str, for_s: float) -> NodePod:
+    async def pod_on(self, node: str, for_s: float | None) -> NodePod:
         """See `PodFinder.pod_on`."""
         none = NodePod("", "", ready=False, why=f"no pod of DaemonSet {self._daemonset} there")
         return await self._listing.pod_on(node) or none
@@ -130,7 +138,7 @@ class OwnPods:
         self._ends_at: dict[str, float] = {}
         self._swept = False
 
-    async def pod_on(self, node: str, for_s: float) -> NodePod:
+    async def pod_on(self, node: str, for_s: float | None) -> NodePod:
         """See `PodFinder.pod_on`; made, and waited for, when there is none that runs so long."""
         async with self._making.setdefault(node, asyncio.Lock()):
             found = await self._listing.pod_on(node)
@@ -140,7 +148,7 @@ class OwnPods:
             if found is None or found.ended or not lasts:
                 await self._remove_ended()
                 await self._replace(found)
-                await self._make(node, max(LIFE_S, math.ceil(for_s + self._start_s)))
+                await self._make(node, self._life_s(for_s))
             return await self._started(node)
 
     def forget(self, node: str) -> None:
@@ -166,8 +174,14 @@ class OwnPods:
                 return replace(late, why=f"{late.why} after {self._start_s:g} s")
             await asyncio.sleep(POLL_S)
 
-    def _lasts(self, name: str, for_s: float) -> bool:
-        return self._ends_at.get(name, float("-inf")) >= time.monotonic() + for_s
+    def _life_s(self, for_s: float | None) -> int:
+        if for_s is None:
+            return HELD_LIFE_S
+        return max(LIFE_S, math.ceil(for_s + self._start_s))
+
+    def _lasts(self, name: str, for_s: float | None) -> bool:
+        # Else each connection that is taken up again would leave a pod that still runs behind.
+        return self._ends_at.get(name, float("-inf")) >= time.monotonic() + (for_s or 0.0)
 
     async def _replace(self, found: NodePod | None) -> None:
         """One that still runs is left until the end: another command may be under way in it."""

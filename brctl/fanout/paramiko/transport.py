@@ -1,152 +1,145 @@
 """Paramiko as transport, for sites whose SSH set-up asyncssh does not speak; a thread a node."""
 
 import asyncio
-import shlex
+import contextlib
 import threading
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
 import paramiko
 
-from brctl.fanout.contract import LoginFailedError
+from brctl.fanout.contract import LoginFailedError, Streams
+from brctl.fanout.paramiko.execution import Execution
 from brctl.fanout.paramiko.login import log_in
+from brctl.fanout.streaming import beside
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
-_POLL_S = 0.02
-_CHUNK_BYTES = 1 << 15
+_LOOK_S = 1.0
+_MOST_HELD = 1 << 14
+"""Threads for commands that are held, which come and go as these do; the others share `fanout`."""
 
 
-class _Execution:
-    """One command on one channel, followed by a thread; `stop` ends it from outside."""
+class _Running:
+    """One command between its thread and the event loop."""
 
-    def __init__(self, client: paramiko.SSHClient, command: Command) -> None:
-        self._command = command
-        self._client = client
-        self._stop = threading.Event()
-        self._unsent = memoryview(command.stdin)
-        self.stdout = bytearray()
-        self.stderr = bytearray()
-        self.exit_status: int | None = None
+    def __init__(self, client: paramiko.SSHClient, command: Command, streams: Streams) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._streams = streams
+        self._room = asyncio.Event()
+        self.kept = {False: bytearray(), True: bytearray()}
+        self.execution = Execution(client, command, self._take, self._sent)
 
-    def stop(self) -> None:
-        """End the command's channel at the next look."""
-        self._stop.set()
+    async def feed(self) -> None:
+        """Its input, no faster than the node takes it."""
+        async for piece in self._streams.stdin():
+            if piece:
+                self._room.clear()
+                self.execution.send(piece)
+                await self._room.wait()
+        self.execution.end_input()
 
-    def follow(self, login_timeout_s: float) -> tuple[Outcome, str]:
-        """Run to the end, to the deadline, or until there is too much output."""
-        try:
-            channel = _transport_of(self._client).open_session(timeout=login_timeout_s)
-            channel.exec_command(shlex.join(self._command.argv))
-        except (paramiko.SSHException, OSError, EOFError) as exc:
-            return Outcome.DIED, f"no session: {exc}"
-        deadline = time.monotonic() + self._command.deadline_s
-        try:
-            return self._until_ended(channel, deadline)
-        except (paramiko.SSHException, OSError, EOFError) as exc:
-            return Outcome.DIED, f"gone before the command ended: {exc}"
-        finally:
-            channel.close()
+    def _sent(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and waits for nothing
+            self._loop.call_soon_threadsafe(self._room.set)
 
-    def _until_ended(self, channel: paramiko.Channel, deadline: float) -> tuple[Outcome, str]:
-        limit = self._command.output_limit_bytes
-        while time.monotonic() < deadline and not self._stop.is_set():
-            moved = self._send(channel) | self._receive(channel)
-            if max(len(self.stdout), len(self.stderr)) > limit:
-                del self.stdout[limit:], self.stderr[limit:]
-                return Outcome.OUTPUT_OVER_LIMIT, f"more than {limit} bytes of output"
-            ended = channel.exit_status_ready() or channel.closed
-            if ended and not moved and (channel.eof_received or channel.closed):
-                return self._ending(channel)
-            if not moved:
-                time.sleep(_POLL_S)
-        return Outcome.COMMAND_TIMED_OUT, f"no end within {self._command.deadline_s:g} s"
+    def _take(self, piece: bytes, is_stderr: bool) -> None:
+        if self._streams.on_output is None:
+            self.kept[is_stderr] += piece
+            return
+        taken = threading.Event()
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._hand_over, piece, is_stderr, taken)
+            # A loop that is busy holds up the node, and does not let its output pile up here.
+            while not taken.wait(_LOOK_S) and not self.execution.stopped:
+                pass
 
-    def _ending(self, channel: paramiko.Channel) -> tuple[Outcome, str]:
-        # -1 is paramiko's word for a channel that ended without a status.
-        status = channel.exit_status
-        if status < 0:
-            return Outcome.DIED, "gone before the command ended: connection closed"
-        self.exit_status = status
-        return Outcome.ANSWERED, ""
-
-    def _send(self, channel: paramiko.Channel) -> bool:
-        if channel.send_ready() and len(self._unsent):
-            sent = channel.send(bytes(self._unsent[:_CHUNK_BYTES]))
-            self._unsent = self._unsent[sent:]
-            if sent and len(self._unsent):
-                return True
-        if not len(self._unsent) and not channel.eof_sent:
-            channel.shutdown_write()
-        return False
-
-    def _receive(self, channel: paramiko.Channel) -> bool:
-        moved = False
-        if channel.recv_ready():
-            self.stdout += channel.recv(_CHUNK_BYTES)
-            moved = True
-        if channel.recv_stderr_ready():
-            self.stderr += channel.recv_stderr(_CHUNK_BYTES)
-            moved = True
-        return moved
-
-
-def _transport_of(client: paramiko.SSHClient) -> paramiko.Transport:
-    transport = client.get_transport()
-    if transport is None:
-        raise paramiko.SSHException("not connected")
-    return transport
+    def _hand_over(self, piece: bytes, is_stderr: bool, taken: threading.Event) -> None:
+        if self._streams.on_output is not None and not self.execution.stopped:
+            self._streams.on_output(piece, is_stderr)
+        taken.set()
 
 
 class ParamikoTransport:
-    """Runs commands over SSH with paramiko; every node keeps one connection until `close`."""
+    """Runs commands over SSH with paramiko; every node keeps one connection until `close`.
+
+    A command that is held has its own, which no other command's failure closes.
+    """
 
     def __init__(self, ssh: SshSettings) -> None:
         self._ssh = ssh
         self._clients: dict[str, paramiko.SSHClient] = {}
+        self._logins: dict[str, threading.Lock] = {}
+        self._held_clients: set[paramiko.SSHClient] = set()
         self._threads = ThreadPoolExecutor(ssh.fanout, thread_name_prefix="brctl-ssh")
+        self._held = ThreadPoolExecutor(_MOST_HELD, thread_name_prefix="brctl-ssh-held")
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield command.stdin
+
+        return await self.stream(node, command, Streams(whole))
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes; see `Streaming.stream`."""
         started = time.perf_counter()
         loop = asyncio.get_running_loop()
         try:
-            client = await loop.run_in_executor(self._threads, self._client, node)
+            log_in_there = self._held_client if streams.held else self._client
+            client = await loop.run_in_executor(self._threads, log_in_there, node)
         except LoginFailedError as failed:
             seconds = time.perf_counter() - started
             return CommandResult(node.name, failed.outcome, None, b"", b"", seconds, failed.detail)
-        execution = _Execution(client, command)
+        running = _Running(client, command, streams)
+        threads = self._held if streams.held else self._threads
         try:
-            outcome, detail = await loop.run_in_executor(
-                self._threads, execution.follow, self._ssh.login_timeout_s
-            )
+            following = loop.run_in_executor(threads, self._follow, running, client)
+            outcome, detail = await beside(running.feed(), following)
         finally:
-            execution.stop()
+            running.execution.stop()
         if outcome is not Outcome.ANSWERED:
-            self._clients.pop(node.name, client).close()
+            # Closed, it is replaced at the next command; by now that may have happened.
+            client.close()
         return CommandResult(
             node=node.name,
             outcome=outcome,
-            exit_status=execution.exit_status,
-            stdout=bytes(execution.stdout),
-            stderr=bytes(execution.stderr),
+            exit_status=running.execution.exit_status,
+            stdout=bytes(running.kept[False]),
+            stderr=bytes(running.kept[True]),
             seconds=time.perf_counter() - started,
             detail=detail,
         )
 
     async def close(self) -> None:
         """Close every connection and end the threads."""
-        for client in self._clients.values():
+        for client in (*self._clients.values(), *self._held_clients):
             client.close()
         self._clients.clear()
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        for threads in (self._threads, self._held):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
+
+    def _follow(self, running: _Running, client: paramiko.SSHClient) -> tuple[Outcome, str]:
+        try:
+            return running.execution.follow(self._ssh.login_timeout_s)
+        finally:
+            if client in self._held_clients:
+                self._held_clients.discard(client)
+                client.close()
+
+    def _held_client(self, node: Node) -> paramiko.SSHClient:
+        client = log_in(node, self._ssh)
+        self._held_clients.add(client)
+        return client
 
     def _client(self, node: Node) -> paramiko.SSHClient:
-        kept = self._clients.get(node.name)
-        transport = kept.get_transport() if kept else None
-        if kept is not None and transport is not None and transport.is_active():
+        # Two commands that begin at once log in once.
+        with self._logins.setdefault(node.name, threading.Lock()):
+            kept = self._clients.get(node.name)
+            transport = kept.get_transport() if kept else None
+            if kept is None or transport is None or not transport.is_active():
+                kept = self._clients[node.name] = log_in(node, self._ssh)
             return kept
-        client = log_in(node, self._ssh)
-        self._clients[node.name] = client
-        return client

@@ -1,7 +1,9 @@
 """Runs commands through the connection broker, and without it when there is none.
 
 A command that was with the broker when it ended is DIED and not run again: only its sender knows
-whether that would be safe. Every later command goes straight to its node.
+whether that would be safe. Every later command goes straight to its node. One that is held goes
+there from the beginning: nobody could share its connection, and a broker that ended would cut those
+of a whole fleet.
 """
 
 import asyncio
@@ -12,9 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Streams, Transport
 from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.fanout.processes.broker_place import is_ours, make_private
+from brctl.fanout.streaming import run_streamed, run_whole
 from brctl.library.config import SshSettings
 from brctl.library.own_program import own_program
 from brctl.model.command import Command, CommandResult, Outcome
@@ -37,7 +40,7 @@ class BrokerTransport:
         ssh: Settings; the broker keeps connections apart by those that bear on a login.
         nodes: The inventory, for nodes that others jump through.
         path: The broker's socket.
-        direct: Makes the transport used when no broker can be reached.
+        direct: Makes the transport used when no broker can be reached, and for what is held.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class BrokerTransport:
         self._path = path
         self._make_direct = direct
         self._direct: Transport | None = None
+        self._no_broker = False
         self._opening = asyncio.Lock()
         self._conversation: Conversation | None = None
 
@@ -64,10 +68,15 @@ class BrokerTransport:
         try:
             return await conversation.ask(node, command)
         except ConversationEndedError:
-            self._go_direct()
             seconds = time.perf_counter() - started
             detail = "the connection broker ended while the command ran"
             return CommandResult(node.name, Outcome.DIED, None, b"", b"", seconds, detail)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """What is held, straight to its node; the broker takes and gives all else whole."""
+        if streams.held:
+            return await run_streamed(self._go_direct(), node, command, streams)
+        return await run_whole(self, node, command, streams)
 
     async def close(self) -> None:
         """End the conversation; the broker keeps its connections for the next command."""
@@ -83,7 +92,7 @@ class BrokerTransport:
 
     async def _open(self) -> Conversation | None:
         async with self._opening:
-            if self._conversation is None and self._direct is None:
+            if self._conversation is None and not self._no_broker:
                 await self._connect()
             lost = self._conversation is None or self._conversation.ended
             return None if lost else self._conversation
@@ -92,7 +101,7 @@ class BrokerTransport:
         try:
             make_private(self._path.parent)
         except UnavailableError:  # `doctor` says why; the nodes are asked all the same
-            self._go_direct()
+            self._no_broker = True
             return
         deadline = time.monotonic() + START_S
         started = False
@@ -110,7 +119,7 @@ class BrokerTransport:
                     break
                 self._conversation = Conversation(reader, writer, self._ssh, self._nodes)
                 return
-        self._go_direct()
+        self._no_broker = True
 
     def _start_broker(self) -> None:
         """Start one that outlives this command; it looks itself whether another is there."""

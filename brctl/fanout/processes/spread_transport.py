@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from brctl.fanout.contract import Streams, Transport
+from brctl.fanout.contract import Remembering, Streams, Transport
 from brctl.fanout.processes.shards import Shard, shard_count, shard_of, start_shards
 from brctl.fanout.streaming import run_streamed
 from brctl.library.config import SshSettings
@@ -35,6 +35,7 @@ class SpreadTransport:
         self._keep = keep
         self._make_direct = direct
         self._direct: Transport | None = None
+        self._silent: dict[str, float] = {}
         self.shards: Sequence[Shard] = ()
 
     def expect(self, count: int) -> None:
@@ -42,6 +43,10 @@ class SpreadTransport:
         wanted = shard_count(self._ssh)
         if count > SPREAD_OVER and wanted > 1 and not self.shards and self._direct is None:
             self.shards = start_shards(wanted, self._keep // wanted)
+
+    def was_silent(self, node: str, since: float) -> None:
+        """See `Remembering`; the other processes learn it by themselves."""
+        self._silent[node] = since
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
@@ -64,4 +69,7 @@ class SpreadTransport:
     def _here(self) -> Transport:
         if self._direct is None:
             self._direct = self._make_direct()
+            if isinstance(self._direct, Remembering):
+                for node, since in self._silent.items():
+                    self._direct.was_silent(node, since)
         return self._direct

@@ -66,6 +66,7 @@ static const struct { const char *key, *value; } DEFAULTS[] = {
     {"nvlink.speed_mbps", "26562"},
     {"memory.total", "85520809984"}, {"memory.reserved", "600000000"}, {"memory.used", "71000000000"},
     {"util.gpu", "98"}, {"util.memory", "61"}, {"processes", ""},
+    {"gpm.supported", "1"}, {"gpm.tensor", "43.5"},
     {"fabric.state", "3"}, {"fabric.status", "0"}, {"fabric.clique", "0"},
     {"fabric.health_mask", "0x2"}, {"fabric.health_summary", "1"},
     {"mig.mode", "0"}, {"mig.pending_mode", "0"}, {"compute_mode", "0"}, {"display", "0"},
@@ -617,6 +618,55 @@ typedef struct { unsigned gpu, memory; } utilization_t;
 API nvmlDeviceGetUtilizationRates(const device_t *device, utilization_t *out) {
     int status = gpu_unsigned(device, "util.gpu", &out->gpu);
     return status == OK ? gpu_unsigned(device, "util.memory", &out->memory) : status;
+}
+
+/* GPU performance monitoring: a sample remembers whose it is, the state file says what it shows. */
+
+typedef struct { unsigned version, supported; } gpm_support_t;
+typedef struct { const device_t *device; } gpm_sample_t;
+typedef struct { unsigned id; int status; double value; const char *names[3]; } gpm_metric_t;
+typedef struct {
+    unsigned version, count;
+    const gpm_sample_t *before, *after;
+    gpm_metric_t metrics[];
+} gpm_metrics_t;
+
+enum { GPM_TENSOR = 5 };
+
+API nvmlGpmQueryDeviceSupport(const device_t *device, gpm_support_t *out) {
+    if (out->version != 1) return VERSION_MISMATCH;
+    return gpu_unsigned(device, "gpm.supported", &out->supported);
+}
+
+API nvmlGpmSampleAlloc(gpm_sample_t **sample) {
+    *sample = calloc(1, sizeof **sample);
+    return *sample ? OK : UNKNOWN;
+}
+
+API nvmlGpmSampleFree(gpm_sample_t *sample) {
+    free(sample);
+    return OK;
+}
+
+API nvmlGpmSampleGet(const device_t *device, gpm_sample_t *sample) {
+    unsigned supported = 0;
+    int status = gpu_unsigned(device, "gpm.supported", &supported);
+    if (status == OK && !supported) return NOT_SUPPORTED;
+    sample->device = device;
+    return status;
+}
+
+API nvmlGpmMetricsGet(gpm_metrics_t *asked) {
+    const device_t *device = asked->after->device;
+    if (asked->version != 1) return VERSION_MISMATCH;
+    if (asked->before == asked->after || asked->before->device != device) return INVALID_ARGUMENT;
+    for (unsigned i = 0; i < asked->count; i++) {
+        char text[TEXT_SIZE];
+        gpm_metric_t *metric = &asked->metrics[i];
+        metric->status = metric->id == GPM_TENSOR ? gpu_text(device, "gpm.tensor", text) : NOT_SUPPORTED;
+        if (metric->status == OK) metric->value = strtod(text, NULL);
+    }
+    return OK;
 }
 
 typedef struct { unsigned pid; u64 used_bytes; unsigned gpu_instance, compute_instance; } process_t;

@@ -7,6 +7,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
 from brctl.model.jobs.rank_history import RankHistory
 from brctl.model.jobs.replay import Replay
+from brctl.model.jobs.wrong_number import WrongNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class RankView:
         load_s: The time to the step's batch, as `wait_s`.
         first_nonfinite_grad_step: First step at which its gradient was no number, before any
             exchange with other ranks.
+        loss_off_since: First step whose loss was far above its past, as the rank itself followed
+            it; None while all is well, or where it does not.
         phase_longest_s: Its longest earlier stay in `phase`.
         log_age_s: Since its log was written, where steps are read from there: its newest step is
             at least as old.
@@ -28,6 +31,11 @@ class RankView:
         stack: Where its main thread stands, innermost frame first; empty when nobody looked.
         ledger: Its newest steps one by one, where it keeps them.
         replay: What its newest start ran again; None where it was none, or has no digests.
+        wrong_numbers: What its own checks found, earliest first.
+        has_unread_numbers: Its checks found something that cannot be read.
+        compared_tensors: How many it compares with its replicas in every step; None where it does
+            not check its numbers at all.
+        compared_kind: Part and library, within which ranks are compared; "" where it tells none.
         own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
     """
 
@@ -49,6 +57,7 @@ class RankView:
     recent_steps: int = 0
     grad_finite: bool | None = None
     first_nonfinite_grad_step: int | None = None
+    loss_off_since: int | None = None
     phase_longest_s: float | None = None
     stack: tuple[str, ...] = ()
     own_frame: str = ""
@@ -58,6 +67,25 @@ class RankView:
     progress_format: str = ""
     ledger: RankHistory | None = None
     replay: Replay | None = None
+    wrong_numbers: tuple[WrongNumber, ...] = ()
+    has_unread_numbers: bool = False
+    compared_tensors: int | None = None
+    compared_kind: str = ""
+
+    @property
+    def stopped_by(self) -> str:
+        """Who holds its process still wherever it stands; "" where nobody does.
+
+        The freezer of control groups shows as D in its first version, as an ordinary sleep since.
+        """
+        if self.process_state in _HELD:
+            return _HELD[self.process_state]
+        frozen = self.kernel_wait.startswith(_FREEZERS)
+        return f"frozen by its control group ({self.kernel_wait})" if frozen else ""
+
+
+_HELD = {"T": "stopped (state T)", "t": "held by a debugger (state t)"}
+_FREEZERS = ("do_freezer_trap", "__refrigerator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +98,7 @@ class StepWindow:
         wait_s: Rank 0's time in collectives.
         load_s: Rank 0's time to its batch.
         nonfinite: Steps without a finite loss.
+        tokens: Tokens of a step, of all ranks together.
     """
 
     first: int
@@ -80,6 +109,7 @@ class StepWindow:
     loss: float | None = None
     grad_norm: float | None = None
     nonfinite: int = 0
+    tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

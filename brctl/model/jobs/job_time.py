@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from brctl.model.simulation import Book
 
 US = 1_000_000
+HOUR_US = 3600 * US
 
 
 def moment_of(us: int) -> datetime:
@@ -115,18 +116,21 @@ class EttrReport:
         now: All of the time, as known now.
         hours: The same over the hour before each moment, and as it was known then; (moment, now,
             then).
+        cumulative: The same over all of the time before each moment.
         expected: The share that Meta's closed form gives with the measured rate and times; None
             where nothing failed.
         levers: What halving one of its inputs would give, by name.
         mttf_us: The wall time for each interruption; None where nothing failed.
         expected_mttf_us: What published rates give for so many nodes, by fleet.
         notes: What is missing.
+        unread: The step file could not be read: steps of late may be missing from all shares.
     """
 
     job: str
     now: JobTime
     usual_step_us: int
     hours: tuple[tuple[int, float, float], ...] = ()
+    cumulative: tuple[tuple[int, float, float], ...] = ()
     incidents: tuple[IncidentCost, ...] = ()
     expected: float | None = None
     levers: Mapping[str, float] = field(default_factory=dict)
@@ -134,3 +138,4 @@ class EttrReport:
     expected_mttf_us: Mapping[str, int] = field(default_factory=dict)
     nodes: int = 0
     notes: tuple[str, ...] = ()
+    unread: bool = False

@@ -163,6 +163,10 @@ class ForEach:
     max_failed_ratio: float | None = None
 
 
+JOINED_AT_END = "end"
+"""Value of `joined_before`: no step waits for it, the end of the run does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One verb on its arguments.
@@ -171,6 +175,8 @@ class Step:
         uses: Verb from `playbook.verbs`; "" when the step runs a script.
         run: Script text of a `run:` step; never expanded.
         after: `success`, `failure` or `always`: which earlier outcome lets the step run.
+        joined_before: The later step that waits for this one, or `end`; those before it run beside
+            it. "" for a step that the next one waits for.
         undo: `auto`, a hook, or None when nothing can be undone.
         expect_exit: Exit statuses of a script that count as success.
     """
@@ -186,6 +192,7 @@ class Step:
     when: str = ""
     skip_if: str = ""
     after: str = "success"
+    joined_before: str = ""
     undo: Hook | str | None = None
     verify: Hook | None = None
     timeout_s: float = 120.0

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from brctl.model.evidence import Evidence, Gap
+from brctl.model.fault import FaultClass
 
 
 class BurninState(StrEnum):
@@ -38,6 +39,7 @@ class NodeBurnin:
 
     Attributes:
         rounds: Rounds it answered.
+        repetitions: Of the one computation that was asked for, whose result is known.
         reason: Why it failed, stopped or is unfinished; "" otherwise.
     """
 
@@ -48,6 +50,14 @@ class NodeBurnin:
     evidence: tuple[Evidence, ...] = ()
     gaps: tuple[Gap, ...] = ()
     ratings: tuple[Rating, ...] = ()
+    repetitions: int = 0
+
+    @property
+    def computed_wrongly(self) -> bool:
+        """Whether it failed for its results, not for its end, its pace or what it logs."""
+        return self.state is BurninState.FAILED and any(
+            item.fault is FaultClass.SILENT_CORRUPTION for item in self.evidence
+        )
 
 
 @dataclass(frozen=True, slots=True)

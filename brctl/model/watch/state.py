@@ -47,6 +47,7 @@ class Suspicion:
         confirmed_at: When it had been seen often enough; None while it was not.
         verdicts: What a diagnosis made of it.
         named_at: When its own diagnosis began, of one that named a cause; else None.
+        named: Nodes that this diagnosis named.
     """
 
     rule: str
@@ -60,6 +61,7 @@ class Suspicion:
     diagnosed: bool = False
     verdicts: tuple[str, ...] = ()
     named_at: datetime | None = None
+    named: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -85,6 +87,20 @@ class WatchAct:
 
 
 @dataclass(frozen=True, slots=True)
+class MassEvent:
+    """What befalls many nodes at once.
+
+    Attributes:
+        about: Its name, the same at its end as at its beginning.
+    """
+
+    about: str
+    text: str
+    nodes: tuple[str, ...]
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WatchState:
     """All that a watcher knows from one tick to the next.
 
@@ -98,6 +114,8 @@ class WatchState:
         quiet: Nodes that are left alone, and until when.
         decided: Verdicts that were decided about already, with how.
         network: Why silence says nothing of nodes now; "" while it does.
+        crowds: Nodes that too many share a sign with for each to be broken by itself, by rule.
+        untold: What befell many nodes, or ended, and no person was told of yet, by its name.
         kernel_since: Kernel lines of a node from before are old news.
     """
 
@@ -111,6 +129,8 @@ class WatchState:
     quiet: Mapping[str, datetime] = field(default_factory=dict)
     decided: Mapping[str, str] = field(default_factory=dict)
     network: str = ""
+    crowds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    untold: Mapping[str, MassEvent] = field(default_factory=dict)
     kernel_since: Mapping[str, datetime] = field(default_factory=dict)
 
 
@@ -140,6 +160,11 @@ class WatchDecision:
     held: str
     gates: tuple[GateAnswer, ...]
     opens_breaker: str = ""
+
+    @property
+    def in_crowd(self) -> bool:
+        """It is one of many at once, of which people are told in one message."""
+        return any(gate.gate == "crowd" and not gate.open for gate in self.gates)
 
 
 @dataclass(frozen=True, slots=True)

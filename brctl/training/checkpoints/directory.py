@@ -1,10 +1,16 @@
 """The directory of a job's slots on one machine: whose it is, what its files are called."""
 
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+_LOOK_EVERY_S = 0.05
+LOCK_WAIT_S = 30.0
+"""The helper of the attempt before may still be at its last copy."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # a tmpfs, and the folder in it is private
 
@@ -46,6 +52,34 @@ class SlotDirectory:
     def files(self) -> Iterator[Path]:
         """All files of slots, ranks in order."""
         return iter(sorted([*self.path.glob("rank-*.own"), *self.path.glob("rank-*.peer")]))
+
+    def take_lock(self, wait_s: float = LOCK_WAIT_S) -> int:
+        """The lock, held for as long as the descriptor returned is open.
+
+        Raises:
+            OSError: Somebody else has it, longer than a helper takes to end.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        limit_s = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > limit_s:
+                    os.close(descriptor)
+                    raise OSError(
+                        f"{self.path} is in use: a helper holds {self.lock.name} for {wait_s:g} s; "
+                        "end the job of that name on this machine, or give this one another "
+                        "BRCTL_JOB or BRCTL_SLOT_DIR"
+                    ) from None
+                time.sleep(_LOOK_EVERY_S)
+            else:
+                return descriptor
+
+    def remove_unfinished(self) -> None:
+        """Files that a process ended by SIGKILL was just making: they hold memory for nobody."""
+        for path in self.path.glob("rank-*.new"):
+            path.unlink(missing_ok=True)
 
     def create(self) -> None:
         """Make it, or take the one that is there if nobody else can look into it.

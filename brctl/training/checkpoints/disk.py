@@ -24,6 +24,9 @@ from brctl.training.checkpoints.slots import (
 
 KEPT_STEPS = 2
 
+_BEGUN_STEPS = 4
+"""After more steps of an attempt, a rank without a file in any of them comes no more."""
+
 
 class StepFiles:
     """The steps of one job on one disk."""
@@ -63,9 +66,20 @@ class StepFiles:
                     yield path, int(path.stem[5:])
 
     def remove_old(self, ranks: tuple[int, ...]) -> None:
-        """Remove the steps before the last two that all these ranks have."""
+        """Remove the steps before the last two that all these ranks have, and all seen here.
+
+        On a disk that machines share the others' files count: one of them may be a step behind.
+        Those that only an earlier attempt had count until this one has begun for all.
+        """
         steps = self._steps()
-        whole = [s for s in steps if all((s / _name(rank)).exists() for rank in ranks)]
+        if len(steps) <= KEPT_STEPS:
+            return
+        newest = [s for s in steps if _attempt(s) == _attempt(steps[-1])]
+        counted = newest if len(newest) > _BEGUN_STEPS else steps
+        names = {_name(rank) for rank in ranks} | {
+            path.name for path, _ in self.all() if path.parent in counted
+        }
+        whole = [s for s in steps if all((s / name).exists() for name in names)]
         if len(whole) > KEPT_STEPS:
             for step in steps[: steps.index(whole[-KEPT_STEPS])]:
                 shutil.rmtree(step, ignore_errors=True)
@@ -109,6 +123,10 @@ def open_path(path: Path) -> Slot:
     if size != expected:
         raise DamagedSlotError(f"{size} bytes instead of {expected}: cut")
     return Slot(image, header.payload_bytes)
+
+
+def _attempt(step: Path) -> str:
+    return step.name.split("-")[0]
 
 
 def _name(rank: int) -> str:

@@ -4,7 +4,6 @@ Started by the first rank of a machine as `python -m brctl.training.checkpoints.
 to do by lines of JSON on stdin, answers on stdout, ends when that rank has ended. Needs no torch.
 """
 
-import fcntl
 import json
 import os
 import queue
@@ -12,7 +11,6 @@ import select
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO, cast
@@ -27,7 +25,6 @@ from brctl.training.checkpoints.spec import Address, HeldCopies, HelperSpec
 from brctl.training.checkpoints.wire import Connection, PeerError, read_key
 
 LOOK_EVERY_S = 0.25
-_LOCK_WAIT_S = 30.0
 _NICENESS = 10
 
 
@@ -118,7 +115,9 @@ class Helper:
             slot = self._for_disk.get()
             try:
                 disk.write(slot)
-                disk.remove_old((*self._spec.own, *self._spec.keeps))
+                # Once for all ranks of a step: a file server lists thousands of names for it.
+                if self._for_disk.empty():
+                    disk.remove_old((*self._spec.own, *self._spec.keeps))
             except (OSError, DamagedSlotError) as exc:
                 sys.stderr.write(f"brctl: a step is not written to disk: {exc}\n")
 
@@ -126,8 +125,7 @@ class Helper:
 def run(lines: TextIO, answers: TextIO) -> None:
     """Serve until the rank that started this has ended."""
     spec = HelperSpec.from_line(lines.readline())
-    lock = os.open(SlotDirectory(spec.directory).lock, os.O_RDWR | os.O_CREAT, 0o600)
-    _wait_for(lock)
+    SlotDirectory(spec.directory).take_lock()
     helper = Helper(spec)
     _write(answers, helper.open())
     wakeup_pipe = os.open(SlotDirectory(spec.directory).wakeup_pipe, os.O_RDWR | os.O_NONBLOCK)
@@ -147,20 +145,6 @@ def _events(lines: TextIO, wakeup_pipe: int, parent: int) -> Iterator[str]:
         if line == "":
             return
         yield line or ""
-
-
-def _wait_for(lock: int) -> None:
-    """The helper of the attempt before may still be at its last copy."""
-    limit_s = time.monotonic() + _LOCK_WAIT_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > limit_s:
-                raise
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _write(answers: TextIO, answer: Mapping[str, object]) -> None:

@@ -75,9 +75,13 @@ class HelperProcess:
         port = self.inventory.address[1]
         try:
             self._process, self.inventory = _start(replace(self._spec, port=port, verifies=False))
-            self.join(self._addresses)
-        except HelperError as exc:
-            sys.stderr.write(f"brctl: {exc}\n")
+            problem = self.join(self._addresses)
+        except (HelperError, OSError, ValueError, TypeError) as exc:
+            problem = str(exc)
+        if problem:
+            # One that brings nothing to anybody would hold up all saves, unseen.
+            self._process.terminate()
+            sys.stderr.write(f"brctl: the checkpoint helper is not back: {problem}\n")
 
 
 def _start(spec: HelperSpec) -> tuple["subprocess.Popen[str]", HeldCopies]:

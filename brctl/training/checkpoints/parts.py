@@ -46,6 +46,11 @@ class Parts:
             "random": random_state(),
         }
 
+    def moving(self, tree: Tree) -> Iterator[Tensor]:
+        """What changes before the next update: buffers in forward, others whenever they like."""
+        yield from self.model.buffers()
+        yield from describe(tree["others"]).tensors
+
     def load(self, tree: object) -> None:
         """Put a tree back.
 
@@ -65,13 +70,29 @@ class Parts:
             for name, part in self.others.items():
                 part.load_state_dict(tree["others"][name])
             set_random_state(tree["random"])
-        except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as exc:
-            raise ForeignStateError(f"the saved state does not fit this script: {exc}") from exc
+        except ForeignStateError:
+            raise
+        except Exception as exc:  # a script's own load_state_dict may raise anything
+            raise ForeignStateError(
+                f"the saved state does not fit this script: {type(exc).__name__}: {exc}"
+            ) from exc
 
     def payload_bytes(self) -> int:
-        """What a slot must hold, the optimizer's state included even if no step made it yet."""
+        """What a slot must hold, the optimizer's state included even if no step made it yet.
+
+        Raises:
+            TypeError: Something cannot be kept.
+            ValueError: Nobody knows how large the optimizer's state will be.
+        """
         snapshot = describe(self.tree())
-        missing = list(_missing_optimizer_state(self.optimizer))
+        try:
+            missing = list(_missing_optimizer_state(self.optimizer))
+        except Exception as exc:  # kernels and constructors of all kinds
+            raise ValueError(
+                f"how large the state of {type(self.optimizer).__name__} will be is not known: a "
+                f"step of a copy without data raised {type(exc).__name__}: {exc}; let it make its "
+                "state before, by one step with lr=0"
+            ) from exc
         tensors = sum(t.numel() * t.element_size() + 256 for t in missing)
         return int((snapshot.payload_bytes + tensors) * 1.02) + _SLACK_BYTES
 
@@ -80,6 +101,13 @@ class Parts:
         for name, value in self.model.named_parameters():
             if not isinstance(value, DTensor):
                 yield name, value.detach()
+
+
+def unwrapped(optimizer: Optimizer) -> Optimizer:
+    """The optimizer that holds the state: accelerate's, which Hugging Face uses, only wraps one."""
+    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
+        optimizer = inner
+    return optimizer
 
 
 def random_state() -> Tree:
@@ -125,16 +153,29 @@ def _load_optimizer(optimizer: Optimizer, saved: Tree) -> None:
     for group, was in zip(optimizer.param_groups, groups, strict=True):
         group.update({name: value for name, value in was.items() if name != "params"})
     optimizer.state.clear()
+    on_device = {
+        id(param): bool(group.get("fused") or group.get("capturable"))
+        for group in optimizer.param_groups
+        for param in group["params"]
+    }
     for index, state in states.items():
         param = params[index]
-        optimizer.state[param] = {name: _state_like(v, param) for name, v in state.items()}
+        optimizer.state[param] = {
+            name: _state_like(value, param, counts_there=on_device[id(param)])
+            for name, value in state.items()
+        }
 
 
-def _state_like(value: object, param: Tensor) -> object:
-    """Moments have their parameter's shape and shards; a step count is a number on the CPU."""
-    if isinstance(value, Tensor) and value.shape == local(param).shape and value.ndim:
+def _state_like(value: object, param: Tensor, *, counts_there: bool) -> object:
+    """Moments have their parameter's shape and shards; a step count is a number on the CPU.
+
+    Fused and capturable optimizers count where the parameter is.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    if value.ndim and value.shape == local(param).shape:
         return _like(value, param)
-    return value
+    return value.to(local(param).device) if counts_there and not value.ndim else value
 
 
 def _like(value: object, now: object) -> object:

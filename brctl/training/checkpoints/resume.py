@@ -27,7 +27,15 @@ class StartError(Exception):
 
 
 class NothingToResumeError(StartError):
-    """There are copies of this job, and no step of which every shard has a good one."""
+    """There are copies of this job, and no step of which every shard has a good one.
+
+    Attributes:
+        loaded: Whether weights were loaded on the way, which nobody must train on.
+    """
+
+    def __init__(self, reason: str, *, loaded: bool) -> None:
+        super().__init__(reason)
+        self.loaded = loaded
 
 
 class Resume:
@@ -46,6 +54,7 @@ class Resume:
         self._ranks = ranks
         self._helper = helper
         self._inventories = inventories
+        self._loaded = False
 
     def run(self, file: SlotFile) -> Saved | None:
         """Load; None where nothing of this job is anywhere.
@@ -65,11 +74,13 @@ class Resume:
         while (choice := choose_restore(self._layout, sources, never)) is not None:
             problems = self._try(choice, file)
             if not problems:
+                if self._ranks.rank == 0:
+                    say(_told(choice, self._layout))
                 return choice.saved
             refused += problems
             never.add(choice.saved)
         if sources or refused:
-            raise NothingToResumeError(_nothing(sources, refused))
+            raise NothingToResumeError(_nothing(sources, refused), loaded=self._loaded)
         return None
 
     def _try(self, choice: Choice, file: SlotFile) -> list[str]:
@@ -104,6 +115,7 @@ class Resume:
         }
 
     def _load(self, saved: Saved, file: SlotFile) -> str:
+        self._loaded = True
         slot = file.find(saved)
         if slot is None:
             return f"step {saved.step} is not in {file.path}"
@@ -136,6 +148,16 @@ def say(*lines: str) -> None:
 def _content(weight: Tensor) -> memoryview:
     flat = local(weight).cpu().contiguous().flatten()
     return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+
+
+def _told(choice: Choice, layout: Layout) -> str:
+    """From where a job goes on: who meant to start another one under its name sees it here."""
+    away = sum(s.machine != layout.machine_of(s.rank) for s in choice.sources.values())
+    disk = sum(source.tier is Tier.DISK for source in choice.sources.values())
+    return (
+        f"goes on from step {choice.saved.step} of attempt {choice.saved.attempt}: "
+        f"{len(choice.sources)} shards, {disk} from disks, {away} from other machines"
+    )
 
 
 def _nothing(sources: list[ShardCopy], refused: list[str]) -> str:

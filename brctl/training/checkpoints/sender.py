@@ -35,13 +35,17 @@ class Sender:
         while True:
             self._wake.wait(_TRY_AGAIN_S)
             self._wake.clear()
-            try:
-                for rank, file in self._files.items():
-                    self._bring_newest(rank, file)
-                self._report("")
-            except (PeerError, DamagedSlotError) as exc:
-                self._drop_connection()
-                self._report(str(exc))
+            self.bring_newest()
+
+    def bring_newest(self) -> None:
+        """Bring each rank's newest copy, if the machine does not have it yet and answers."""
+        try:
+            for rank, file in self._files.items():
+                self._bring_newest(rank, file)
+            self._report("")
+        except (PeerError, DamagedSlotError) as exc:
+            self.drop_connection()
+            self._report(str(exc))
 
     def _bring_newest(self, rank: int, file: SlotFile) -> None:
         whole = [(slot, header) for slot, header in file.whole() if slot.state is SlotState.CHECKED]
@@ -62,7 +66,8 @@ class Sender:
         if answer.get("answer") != "kept":
             raise PeerError(f"refuses rank {rank}: {str(answer.get('reason'))[:200]}")
 
-    def _drop_connection(self) -> None:
+    def drop_connection(self) -> None:
+        """The next copy is brought over a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

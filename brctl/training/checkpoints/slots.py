@@ -31,6 +31,10 @@ class DamagedSlotError(Exception):
     """A slot or its file is not what a rank or helper of this job wrote; says why."""
 
 
+class OtherVersionError(DamagedSlotError):
+    """Another brctl wrote the file, and can read it."""
+
+
 class SlotState(IntEnum):
     """What a slot holds."""
 
@@ -302,7 +306,7 @@ def _capacity_of(mapped: memoryview) -> int:
     if words[_MAGIC] != MAGIC:
         raise DamagedSlotError("no file of slots")
     if words[_VERSION] != VERSION:
-        raise DamagedSlotError(f"version {words[_VERSION]} of the file, {VERSION} can be read")
+        raise OtherVersionError(f"version {words[_VERSION]} of the file, {VERSION} can be read")
     capacity = words[_CAPACITY]
     if capacity % PAGE_BYTES or file_bytes(capacity) != len(mapped):
         raise DamagedSlotError(f"{len(mapped)} bytes instead of {file_bytes(capacity)}: cut")

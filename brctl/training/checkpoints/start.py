@@ -4,7 +4,9 @@ Every rank goes through the same steps, and after each all know whether all came
 that fails alone would leave the others waiting.
 """
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
@@ -29,7 +31,12 @@ from brctl.training.checkpoints.resume import (
     say,
 )
 from brctl.training.checkpoints.settings import Settings
-from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile, pages
+from brctl.training.checkpoints.slots import (
+    DamagedSlotError,
+    OtherVersionError,
+    SlotFile,
+    pages,
+)
 from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
 from brctl.training.checkpoints.wire import new_key, write_key
 
@@ -76,11 +83,14 @@ class Start:
         self._together(self._start_helper)
         self._inventories = self._share_inventories()
         self._file = self._together(lambda: self._make_files(capacities))
+        if not self._may_resume:
+            return self._begin(None)
         arguments = (self._parts, self._layout, self._ranks, self._helper, self._inventories)
         return self._begin(Resume(*arguments).run(self._file))
 
     def without_copies(self) -> Started:
         """After NothingToResumeError: begin all the same, with empty slots."""
+        self._together(self._spare_other_jobs)
         return self._begin(None)
 
     def abandon(self) -> None:
@@ -96,7 +106,8 @@ class Start:
     def _agree_on_sizes(self) -> list[int]:
         """The size of every rank's slots; all must be of one job and one layout."""
         layout = self._layout.digest()
-        own = {"job": self._settings.job, "layout": layout, "bytes": self._parts.payload_bytes()}
+        size = self._together(self._parts.payload_bytes)
+        own = {"job": self._settings.job, "layout": layout, "bytes": size}
         every = cast("list[dict[str, object]]", self._ranks.gather(own))
         for rank, other in enumerate(every):
             if (other["job"], other["layout"]) != (own["job"], layout):
@@ -111,7 +122,11 @@ class Start:
         if not self._leads:
             return
         self._directory.create()
+        # Whoever holds it trains: its key and its slots are in use.
+        os.close(self._directory.take_lock())
+        self._directory.remove_unfinished()
         if not self._may_resume:
+            self._spare_other_jobs()
             for path in self._directory.files():
                 path.unlink()
         own = list(self._layout.ranks_on(self._machine))
@@ -119,6 +134,16 @@ class Start:
         files = [*map(self._directory.own, own), *map(self._directory.peer, kept)]
         needed = bytes_needed([capacities[rank] for rank in (*own, *kept)], files)
         check_free_memory(needed, rooms(self._directory.path))
+
+    def _spare_other_jobs(self) -> None:
+        for path in self._directory.files() if self._leads else ():
+            with suppress(DamagedSlotError):
+                others = {h.job for _, h in SlotFile.open(path).whole()} - {self._settings.job}
+                if others:
+                    raise ValueError(
+                        f"{path} holds steps of job {others.pop()!r}, which may go on from them: "
+                        f"remove it, or give job {self._settings.job!r} another BRCTL_SLOT_DIR"
+                    )
 
     def _start_helper(self) -> None:
         key = self._ranks.gather(new_key() if self._ranks.rank == 0 else None)[0]
@@ -155,7 +180,9 @@ class Start:
         problem, result = "", None
         try:
             result = act()
-        except (OSError, ValueError, HelperError, InsufficientMemoryError, DamagedSlotError) as exc:
+        except (
+            OSError, ValueError, TypeError, HelperError, InsufficientMemoryError, DamagedSlotError,
+        ) as exc:  # fmt: skip
             problem = str(exc)
         if problems := self._ranks.problems(problem):
             raise StartError("; ".join(problems[:3]))
@@ -186,15 +213,19 @@ def _open_or_create(path: Path, capacity: int) -> SlotFile:
         return SlotFile.create(path, capacity)
     try:
         file = SlotFile.open(path)
+    except OtherVersionError as exc:
+        raise ValueError(f"{path}: {exc}; go on with that brctl, or {START_ANEW}") from exc
     except DamagedSlotError:
-        return SlotFile.create(path, capacity)
-    if file.capacity == capacity:
+        file = None
+    if file is not None and file.capacity == capacity:
         return file
-    if file.whole():
+    if file is not None and file.whole():
         raise ValueError(
             f"{path} holds a state of another size ({file.capacity} bytes a slot, this script "
             f"needs {capacity}): {START_ANEW}"
         )
+    # Both at once may be more than fits.
+    path.unlink()
     return SlotFile.create(path, capacity)
 
 

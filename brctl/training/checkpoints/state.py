@@ -15,14 +15,12 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 ALIGNMENT_BYTES = 64
-_DTYPES = {
-    str(dtype): dtype
-    for dtype in (
-        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
-        torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-        torch.bool, torch.complex64, torch.complex128,
-    )
-}  # fmt: skip
+_NAMES = (
+    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz"
+    " float8_e8m0fnu int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool complex64 complex128"
+)
+# torch 2.6 has no float8_e8m0fnu.
+_DTYPES = {f"torch.{n}": getattr(torch, n) for n in _NAMES.split() if hasattr(torch, n)}
 
 
 class ForeignStateError(Exception):
@@ -64,7 +62,8 @@ def describe(tree: object) -> Snapshot:
     """Plan the bytes of a tree as it is now; nothing is copied yet.
 
     Raises:
-        TypeError: Something in it is neither a tensor nor of JSON's kind; names its place.
+        TypeError: Something in it is neither a tensor with bytes of its own nor of JSON's kind;
+            names its place.
     """
     tensors: list[Tensor] = []
     encoded = _encode(tree, tensors, "state")
@@ -107,6 +106,7 @@ def local(tensor: Tensor) -> Tensor:
 
 def _encode(value: object, tensors: list[Tensor], key_path: str) -> object:
     if isinstance(value, Tensor):
+        _check_bytes(local(value), key_path)
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
     if value is None or type(value) in (bool, int, float, str):
@@ -122,6 +122,14 @@ def _encode(value: object, tensors: list[Tensor], key_path: str) -> object:
         return {"tuple" if isinstance(value, tuple) else "list": items}
     raise TypeError(f"{key_path} is a {type(value).__name__}: only tensors, numbers, text and "
                     "lists and dicts of them are kept in a checkpoint")  # fmt: skip
+
+
+def _check_bytes(tensor: Tensor, key_path: str) -> None:
+    """What could not be put back must not be saved."""
+    dense = tensor.layout is torch.strided and not tensor.is_meta
+    if not dense or str(tensor.dtype) not in _DTYPES:
+        kind = "without data" if tensor.is_meta else f"of {tensor.dtype}, {tensor.layout}"
+        raise TypeError(f"{key_path} is a tensor {kind}: it cannot be kept in a checkpoint")
 
 
 def _decode(value: object, tensor: Callable[[int], Tensor]) -> object:

@@ -6,7 +6,7 @@ from brctl.tui.rows.state_letters import APPEARANCES
 
 FIRST_HELP = (
     "n goes to the worst thing, w says why, f shows the plan of the fix. Nothing changes without a"
-    " dialog and typed words. Jobs are looked at every few seconds: 7 shows them.",
+    " dialog and typed words. Jobs are looked at every few seconds: 7 shows them, 8 the watcher.",
     "/ filters (gpu[001-008], @rack:r1, @state:crit, words), : takes brctl's own commands, ? lists"
     " all keys.",
     "q goes back and at the top leaves; runs go on without you.",
@@ -21,6 +21,7 @@ _ABOUT = {
     "incidents": "a verdict, the runs it led to and the notes, on one time line; e exports it",
     "standby": "backup nodes and checkpoints: what a swap would use",
     "jobs": "where every job stands and how its steps and losses went; r looks now",
+    "watch": "who watches, what is suspected, how far the gates are used, what was decided and why",
     "node": "one node; tab changes the tab, [ and ] the node",
     "stacks": "where all ranks stand; the branch with few ranks is the suspect",
 }

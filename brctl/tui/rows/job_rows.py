@@ -7,13 +7,15 @@ from itertools import pairwise
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus, RankView, StepWindow
+from brctl.model.jobs.trends import NO_TRENDS, Trends
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
 from brctl.playbook.run import Run
 from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, row, safe, table
-from brctl.tui.rows.sparkline import sparkline
 from brctl.tui.session.facts import Facts
 from brctl.view.job.looks import job_sentence
+from brctl.view.job.trends import trend_heads, trend_lines, trend_notes
+from brctl.view.sparkline import sparkline
 
 OLD_LOOK_S = 600.0
 """As the data of a sweep: two intervals of the five minutes at which cron looks."""
@@ -83,6 +85,7 @@ def job_rows(job: Job, facts: Facts, width: int, now_at: datetime) -> list[Row]:
             " ".join(f"{axis}={size}" for axis, size in job.axes)),
         *_standing(look, width, now_at), *_about(job, facts, width), blank(),
         *_trends(facts.past.get(job.name, ()), status, width), blank(),
+        *_health(job, facts.trends.get(job.name, NO_TRENDS), width), blank(),
     ]  # fmt: skip
     return rows + (_ranks(status) if status else [row(("ranks: not asked yet", Tone.UNKNOWN))])
 
@@ -127,6 +130,15 @@ def _trends(past: Sequence[JobLook], status: JobStatus | None, width: int) -> li
     if len(rows) == 1:
         rows.append(row(("nothing yet: no step file was read, and one look has no rate", Tone.DIM)))
     return rows
+
+
+def _health(job: Job, trends: Trends, width: int) -> list[Row]:
+    """What watchers and sweeps kept of it, and what nobody knows."""
+    available = max(min(width - 50, SPARK_WIDTH), 10)
+    lines = trend_lines(job, trends, available)
+    rows = table(trend_heads(trends, available), ((line.cells, "") for line in lines), widest=30)
+    notes = (row((note, Tone.UNKNOWN)) for note in trend_notes(job, trends))
+    return [*(rows if lines else ()), *notes]
 
 
 def _windows(status: JobStatus | None) -> list[StepWindow]:

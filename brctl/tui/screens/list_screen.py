@@ -10,13 +10,13 @@ from textual.widget import Widget
 from brctl.tui.address import Address
 from brctl.tui.rows.row import Row, Tone, cut, row
 from brctl.tui.rows.sorting import in_order, titles_of
-from brctl.tui.screens.view_screen import ViewScreen
+from brctl.tui.screens.one_list import OneListScreen
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target, marked, target_of
 from brctl.tui.widgets.lines import Lines
 
 
-class ListScreen(ViewScreen):
+class ListScreen(OneListScreen):
     """The address's item is the line under the cursor.
 
     Attributes:
@@ -38,16 +38,8 @@ class ListScreen(ViewScreen):
         raise NotImplementedError
 
     def body(self) -> Iterable[Widget]:
-        yield Lines(id="list")
+        yield from super().body()
         yield Lines(id="detail")
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.set_focus(self.query_one("#list"))
-
-    @property
-    def listing(self) -> Lines:
-        return self.query_one("#list", Lines)
 
     @property
     def detail(self) -> Lines:

@@ -1,21 +1,17 @@
 """Where all ranks of a job stand, as one merged tree, from the newest stacks on disk."""
 
-from collections.abc import Iterable
-
 from textual import work
-from textual.widget import Widget
 
 from brctl.model.errors import BrctlError
 from brctl.tui.address import Address
 from brctl.tui.rows.row import Row, Tone, cut, row, safe
 from brctl.tui.rows.stack_rows import stack_rows
-from brctl.tui.screens.view_screen import ViewScreen
+from brctl.tui.screens.one_list import OneListScreen
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target
-from brctl.tui.widgets.lines import Lines
 
 
-class StacksScreen(ViewScreen):
+class StacksScreen(OneListScreen):
     """`r` takes stacks anew, in the terminal."""
 
     view_name = "stacks"
@@ -27,16 +23,12 @@ class StacksScreen(ViewScreen):
         super().__init__(address)
         self._rows: list[Row] = [row(("reading the newest stacks ...", Tone.DIM))]
 
-    def body(self) -> Iterable[Widget]:
-        yield Lines(id="list")
-
     def on_mount(self) -> None:
         super().on_mount()
-        self.set_focus(self.query_one("#list"))
         self._read()
 
     def show(self, facts: Facts) -> None:
-        self.query_one("#list", Lines).show(cut(self._rows))
+        self.listing.show(cut(self._rows))
 
     @property
     def job(self) -> str:

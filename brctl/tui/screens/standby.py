@@ -1,9 +1,6 @@
 """Screen 6: backup nodes and checkpoints, what a swap would use."""
 
-from collections.abc import Iterable
 from datetime import datetime
-
-from textual.widget import Widget
 
 from brctl.engine.standby.pool import Standby, age_s, still_parked
 from brctl.model.jobs.job import Job
@@ -11,9 +8,8 @@ from brctl.model.units import describe_duration
 from brctl.tui.rows.row import Row, Tone, blank, cut, heading, row, safe, table
 from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.rows.times import Times
-from brctl.tui.screens.view_screen import ViewScreen
+from brctl.tui.screens.one_list import OneListScreen
 from brctl.tui.session.facts import Facts, NodeFact
-from brctl.tui.widgets.lines import Lines
 
 
 def standby_rows(facts: Facts, times: Times) -> list[Row]:
@@ -71,19 +67,12 @@ def _saves(job: Job) -> Row:
     return row((f"{name}  ", Tone.HEAD), f"{where}   newest whole one: brctl ckpt latest {name}")
 
 
-class StandbyScreen(ViewScreen):
+class StandbyScreen(OneListScreen):
     """One list."""
 
     view_name = "standby"
     unavailable = frozenset({"rollback", "colour", "sort", "sort_back"})
 
-    def body(self) -> Iterable[Widget]:
-        yield Lines(id="list")
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.set_focus(self.query_one("#list"))
-
     def show(self, facts: Facts) -> None:
         rows = standby_rows(facts, self.brctl.times)
-        self.query_one("#list", Lines).show(cut(self.filtered(rows)))
+        self.listing.show(cut(self.filtered(rows)))

@@ -95,7 +95,9 @@ class ViewScreen(ViewActions, Screen[None]):
     def redraw(self) -> None:
         """Draw everything again from the app's facts."""
         try:
-            self.query_one("#tabs", Lines).show([tabs_row(self.address.view_name, self._note())])
+            self.query_one("#tabs", Lines).show(
+                [tabs_row(self.address.view_name, self._note(), self.width)]
+            )
         except NoMatches:
             return
         facts = self.brctl.facts

@@ -12,7 +12,9 @@ from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.trends import Trends
 from brctl.model.sweeps.sweep import Health
+from brctl.model.watch.snapshot import WatchSnapshot
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.tui.rows.bisect_rows import BisectFact
 
@@ -83,6 +85,9 @@ class Facts:
         looks: The newest look at each job that was ever looked at, whoever looked.
         seen: What the ranks of a job said when this terminal last asked them.
         past: This terminal's looks at a job, oldest first.
+        watch: The watcher of this context, as its folder has it.
+        machine: This one's name, beside that of a watcher's leader.
+        trends: The health of jobs over time, by name.
         troubles: What could not be read, in sentences; shown, never hidden.
     """
 
@@ -106,6 +111,9 @@ class Facts:
     looks: Mapping[str, JobLook] = field(default_factory=dict)
     seen: Mapping[str, JobStatus] = field(default_factory=dict)
     past: Mapping[str, tuple[JobLook, ...]] = field(default_factory=dict)
+    trends: Mapping[str, Trends] = field(default_factory=dict)
+    watch: WatchSnapshot = field(default_factory=WatchSnapshot)
+    machine: str = ""
     troubles: tuple[str, ...] = ()
 
     @property

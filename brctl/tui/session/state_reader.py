@@ -1,5 +1,6 @@
 """Read the state of a context from disk, without asking any node; nothing unreadable is hidden."""
 
+import socket
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from brctl.engine.standby.pool_file import load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
 from brctl.engine.sweeps.history_database import database_path
 from brctl.engine.sweeps.node_states import Known, PastState
+from brctl.engine.sweeps.trend_store import TrendStore
+from brctl.engine.watch.folder import WatchFolder
 from brctl.inventory.load import load_inventory
 from brctl.journal import incident_notes as notes
 from brctl.journal.store import EVENTS, is_running, run_dirs
@@ -33,7 +36,9 @@ from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.trends import Trends
 from brctl.model.sweeps.sweep import NodeHealth
+from brctl.model.watch.snapshot import WatchSnapshot
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.sweep.problems import reason_of
 from brctl.tui.rows.bisect_rows import BisectFact
@@ -45,6 +50,8 @@ Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
 _UNREADABLE = (BrctlError, OSError, ValueError, msgspec.MsgspecError, sqlite3.Error)
 PAST_SHOWN = 100
+RECORDS_SHOWN = 200
+"""Newest records of the watcher; older ones are in its watch.ndjson."""
 LOOKS_KEPT = 240
 """Looks at a job that are remembered: an hour of them, one every fifteen seconds."""
 RUNS_READ = 100
@@ -132,6 +139,8 @@ class DiskStateReader:
         self._placed = False
         self._seen: Mapping[str, JobStatus] = {}
         self._past: Mapping[str, tuple[JobLook, ...]] = {}
+        self._trends: Mapping[str, Trends] = {}
+        self._trends_stamp: tuple[tuple[int, int], ...] = ()
         self._unasked = ""
         self._problems: list[str] = []
 
@@ -161,6 +170,9 @@ class DiskStateReader:
             looks=self._read_looks(jobs),
             seen=self._seen,
             past=self._past,
+            trends=self._read_trends(jobs),
+            watch=self._read_watch(),
+            machine=socket.gethostname(),
             troubles=tuple(self._problems),
         )
 
@@ -266,12 +278,29 @@ class DiskStateReader:
         by_age = sorted((look for look in (*kept, *own) if look), key=lambda look: look.at)
         return {look.job: look for look in by_age}
 
+    def _read_watch(self) -> WatchSnapshot:
+        """The watcher's folder; what cannot be read is also in the bar of troubles."""
+        folder = WatchFolder(self._settings.state_dir, self._settings.context)
+        seen = folder.snapshot(RECORDS_SHOWN)
+        if seen.problem:
+            self._problems.append(f"watcher: {seen.problem}")
+        return seen
+
+    def _read_trends(self, jobs: Sequence[Job]) -> Mapping[str, Trends]:
+        """Health over time, read again when a minute has passed or something was written."""
+        state_dir, now = self._settings.state_dir, self.now()
+        stamp = (*_index_stamp(state_dir), (int(now.timestamp()) // 60, len(jobs)))
+        if stamp != self._trends_stamp:
+            store = TrendStore(state_dir, self._settings.context)
+            self._trends = {job.name: store.read((job.name, *job.nodes), now) for job in jobs}
+            self._trends_stamp = stamp
+        return self._trends
+
     def _read_known(self) -> None:
         """Read the index again when it changed; without one, the sweeps themselves."""
         state_dir = self._settings.state_dir
-        index = database_path(state_dir)
         sweeps = self._files(state_dir / "sweeps", sweep_file.PATTERN)
-        stamp = (_stamp(index), _stamp(index.with_name(f"{index.name}-wal")), (len(sweeps), 0))
+        stamp = (*_index_stamp(state_dir), (len(sweeps), 0))
         if stamp == self._known_stamp:
             return
         nothing: tuple[Known, ...] = ()
@@ -352,6 +381,12 @@ class DiskStateReader:
         if cached is None or is_old or not cached.run.events:
             self._runs[path.name] = cached = _CachedRun(stamp, alive, read_run(path))
         return cached.run
+
+
+def _index_stamp(state_dir: Path) -> tuple[tuple[int, int], ...]:
+    """Another one whenever something was written to the index of sweeps and trends."""
+    index = database_path(state_dir)
+    return (_stamp(index), _stamp(index.with_name(f"{index.name}-wal")))
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -18,15 +18,16 @@ OLD_S = 600.0
 """Two intervals of the five minutes at which `brctl schedule` sweeps."""
 
 
-def tabs_row(view_name: str, note: str = "") -> Row:
-    """The screens with their numbers; the open one stands in brackets."""
+def tabs_row(view_name: str, note: str = "", width: int = 200) -> Row:
+    """The screens with their numbers, the open one in brackets; closer where it is tight."""
+    apart = " " if len("brctl ") + sum(len(name) + 4 for name in ROOTS) <= width else ""
     spans: list[Span] = [("brctl ", Tone.HEAD)]
     if note:
         spans.append((f"{note}  ", Tone.WARN))
     for number, name in enumerate(ROOTS, start=1):
         title = name.capitalize()
         here = name == view_name
-        spans.append((f" {number} {title} " if not here else f"[{number} {title}]",
+        spans.append((f" {number} {title}{apart}" if not here else f"[{number} {title}]",
                       Tone.HEAD if here else Tone.DIM))  # fmt: skip
     return Row(tuple(spans))
 

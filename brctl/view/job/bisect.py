@@ -34,6 +34,7 @@ _SAYS = {
     FaultKind.LEAF_PAIR: "SUSPECT path between leaves {members}",
     FaultKind.PAIR: "SUSPECT pair {members} (interaction)",
     FaultKind.SCALE: "SUSPECT scale: no node, no link",
+    FaultKind.JOB: "NO MACHINE: every group shows it",
     FaultKind.NONE: "not reproduced",
     FaultKind.UNDECIDABLE: "UNDECIDABLE {members}",
 }

@@ -26,11 +26,11 @@ def checkpoints_page(
     shown = [
         [str(row["step"]), {True: "whole", False: "BROKEN", None: "UNKNOWN"}[_flag(row)],
          "checked" if row["verified"] else "-", age_text(row["age_seconds"]),
-         printable(str(row["problem"] or ""))]
+         printable(str(row["problem"] or row["loader"] or ""))]
         for row in rows
     ]  # fmt: skip
     head = f"restart from {whole['path']}" if whole else "no checkpoint is whole"
-    table = columns([["STEP", "STATE", "CONTENT", "AGE", "PROBLEM"], *shown])
+    table = columns([["STEP", "STATE", "CONTENT", "AGE", ""], *shown])
     body: dict[str, Json] = {
         "job": job.name,
         "read_from": node,

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 
 from brctl.evidence.job.data.replays import differing, replay_note
-from brctl.evidence.job.data.skew import LEAST_STEPS, LoadComparison, RankLoad, SlowCause
+from brctl.evidence.job.data.skew import (
+    LEAST_RANKS,
+    LEAST_STEPS,
+    LoadComparison,
+    RankLoad,
+    SlowCause,
+)
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
@@ -88,6 +94,8 @@ def _table(job: Job, found: LoadComparison | None) -> tuple[dict[str, Json], ...
 
 
 def _text(job: Job, found: LoadComparison | None) -> str:
+    if found is None and job.world_size < LEAST_RANKS:
+        return f"{job.name}: UNKNOWN: fewer than {LEAST_RANKS} ranks cannot be told apart"
     if found is None:
         return (
             f"{job.name}: UNKNOWN: its ranks have no {LEAST_STEPS} steps in common in their ledgers"

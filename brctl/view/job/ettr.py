@@ -1,9 +1,9 @@
 """`brctl report ettr`: where the time of a job went, on a terminal and as one HTML file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from brctl.evidence.job.time_books import lost_by_cause
-from brctl.model.jobs.job_time import US, EttrReport, IncidentCost, moment_of
+from brctl.model.jobs.job_time import HOUR_US, US, EttrReport, IncidentCost, moment_of
 from brctl.model.simulation import Book
 from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.view import html_page
@@ -30,14 +30,16 @@ def ettr_page(report: EttrReport) -> Page:
         "mttf_expected_seconds": {n: us / US for n, us in report.expected_mttf_us.items()},
         "books_seconds": {book.value: us / US for book, us in report.now.books_us.items()},
         "causes_seconds": {cause: us / US for cause, us in lost_by_cause(report.incidents).items()},
-        "sliding_hour": [
-            {"at": _moment(at), "ettr": now, "ettr_as_known_then": then}
-            for at, now, then in report.hours
-        ],
+        "sliding_hour": _points(report.hours),
+        "cumulative": _points(report.cumulative),
         "incidents": [_incident(cost) for cost in report.incidents],
         "notes": list(report.notes),
     }
     return Page("Ettr", body, "\n".join(_lines(report)), html=_html(report))
+
+
+def _points(rows: Sequence[tuple[int, float, float]]) -> list[Json]:
+    return [{"at": _moment(at), "ettr": now, "ettr_as_known_then": then} for at, now, then in rows]
 
 
 def _incident(cost: IncidentCost) -> dict[str, Json]:
@@ -55,6 +57,7 @@ def _lines(report: EttrReport) -> Iterator[str]:
     yield f"{printable(report.job)}  ETTR {_percent(report.now.ettr)} of " + (
         f"{_duration(report.now.wall_us)} since {_text(report.now.from_us)}"
     )
+    yield from _hours(report)
     if report.expected is not None:
         parts = [f"{name}: {price}" for name, price in _prices(report)]
         yield "; ".join([f"expected by its own rate: {_percent(report.expected)}", *parts])
@@ -67,9 +70,25 @@ def _lines(report: EttrReport) -> Iterator[str]:
     ]
     yield columns(rows)
     if report.incidents:
+        yield columns([("CAUSE", "LOST", "SHARE"), *_causes(report)])
         yield columns([("INCIDENT", "CAUSE", "AT", *(b.value.upper() for b in PHASES)),
                        *map(_row, report.incidents)])  # fmt: skip
     yield from (f"unseen: {printable(note, 200)}" for note in report.notes)
+
+
+def _hours(report: EttrReport) -> Iterator[str]:
+    """The newest hour, and the one of which least was productive; nothing of a younger job."""
+    whole = [row for row in report.hours if row[0] - report.now.from_us >= HOUR_US]
+    if whole:
+        at_us, now, then = min(whole, key=lambda row: row[1])
+        known = "" if _percent(then) == _percent(now) else f", {_percent(then)} as known then"
+        lowest = f"lowest {_percent(now)} to {_text(at_us)}{known}"
+        yield f"last hour {_percent(whole[-1][1])}; {lowest}"
+
+
+def _causes(report: EttrReport) -> list[tuple[str, str, str]]:
+    found = lost_by_cause(report.incidents).items()
+    return [(cause, _duration(us), _percent(us / report.now.wall_us)) for cause, us in found]
 
 
 def _prices(report: EttrReport) -> Iterator[tuple[str, str]]:
@@ -120,18 +139,22 @@ def _html(report: EttrReport) -> str:
                 ("mean time between incidents", _mttf(report)),
             )
         ),
-        html_page.heading("Sliding hour, as known now and as known then"),
-        _curve(report),
+        html_page.heading("Sliding hour"),
+        _curve(report, report.hours),
+        html_page.heading("Cumulative"),
+        _curve(report, report.cumulative),
         html_page.heading("Where the time went"),
         html_page.table(("book", "time", "share"), books),
+        html_page.heading("Lost by cause"),
+        html_page.table(("cause", "lost", "share"), _causes(report)),
         html_page.heading("Incidents"),
         html_page.table(head, map(_row, report.incidents)),
     ]
     return html_page.page(f"ETTR of {report.job}", parts)
 
 
-def _curve(report: EttrReport) -> str:
-    """Two lines; an incident is a mark below them."""
+def _curve(report: EttrReport, rows: Sequence[tuple[int, float, float]]) -> str:
+    """Two lines and what they are; an incident is a mark below them."""
     span = report.now.wall_us or 1
 
     def across(at_us: int) -> float:
@@ -140,10 +163,12 @@ def _curve(report: EttrReport) -> str:
     pieces = [
         f'<text x="0" y="{y}">{label}</text>' for y, label in ((18, "100 %"), (_HEIGHT - 24, "0"))
     ]
-    for number, colour in ((1, "#0969da"), (2, "#8c959f")):
+    for number, colour, text in ((2, "#8c959f", "as known then"), (1, "#0969da", "as known now")):
+        pieces.append(
+            f'<text x="{_WIDTH - 110 * number}" y="10" style="fill:{colour}">{text}</text>'
+        )
         points = " ".join(
-            f"{across(row[0]):.1f},{12 + (1 - row[number]) * (_HEIGHT - 40):.1f}"
-            for row in report.hours
+            f"{across(row[0]):.1f},{12 + (1 - row[number]) * (_HEIGHT - 40):.1f}" for row in rows
         )
         pieces.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
     for cost in report.incidents:

@@ -28,7 +28,7 @@ def incidents_page(report: EttrReport) -> Page:
         "from_at": rfc3339(moment_of(report.now.from_us)),
         "to_at": rfc3339(moment_of(report.now.to_us)),
         "incidents": list(rows),
-        "median_seconds": {phase: _median(report.incidents, phase) for phase in PHASES},
+        "median_seconds": {phase: median_seconds(report.incidents, phase) for phase in PHASES},
         "notes": list(report.notes),
     }
     standing = tuple(cost.incident.name for cost in report.incidents if cost.stands)
@@ -63,7 +63,8 @@ def _row(cost: IncidentCost) -> dict[str, Json]:
     }
 
 
-def _median(costs: tuple[IncidentCost, ...], phase: str) -> float | None:
+def median_seconds(costs: tuple[IncidentCost, ...], phase: str) -> float | None:
+    """What a phase took in the middle; None where no incident tells."""
     found = [took for cost in costs if (took := _seconds(cost, phase)) is not None]
     return median(found) if found else None
 
@@ -90,7 +91,7 @@ def _cells(cost: IncidentCost) -> tuple[str, ...]:
 
 
 def _middle(report: EttrReport) -> tuple[str, ...]:
-    phases = (_took(_median(report.incidents, phase)) for phase in PHASES)
+    phases = (_took(median_seconds(report.incidents, phase)) for phase in PHASES)
     return ("median", "", "", "", *phases, "", "")
 
 

@@ -5,15 +5,17 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
 from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.jobs.trends import Trends
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
 from brctl.view.documents import node_set
+from brctl.view.job.trends import trends_document, trends_text
 from brctl.view.notices.page import Json, Page
 from brctl.view.runs.code import code_document, code_line
 from brctl.view.text import columns, printable
 
 
-def job_page(job: Job, status: JobStatus) -> Page:
+def job_page(job: Job, status: JobStatus, trends: Trends | None = None) -> Page:
     """The answer of `job show`: where it runs, and what its ranks say."""
     body: dict[str, Json] = {
         "job": {
@@ -35,41 +37,48 @@ def job_page(job: Job, status: JobStatus) -> Page:
         },
         "ranks": [_rank_document(view) for view in status.ranks],
         "scheduler_reasons": [_reason_document(found) for found in status.reasons],
+        "trends": trends_document(job, trends) if trends else None,
     }
-    text = "\n".join(_job_lines(job, status))
+    text = "\n".join(_job_lines(job, status, trends))
     ranks = tuple({"job": job.name, **_rank_document(view)} for view in status.ranks)
-    return Page("Job", body, text, _exit(status), (job.name,), table=ranks)
+    return Page("Job", body, text, job_exit(status), (job.name,), table=ranks)
 
 
-def _exit(status: JobStatus) -> ExitCode:
+def job_exit(status: JobStatus) -> ExitCode:
+    """What one look at a job is worth to cron."""
     if status.stalled is None:
         return ExitCode.UNKNOWN
     return ExitCode.CRITICAL if status.stalled else ExitCode.OK
 
 
-def _job_lines(job: Job, status: JobStatus) -> list[str]:
+def _job_lines(job: Job, status: JobStatus, trends: Trends | None) -> list[str]:
     axes = " ".join(f"{axis}={size}" for axis, size in job.axes)
     head = f"{job.name}  {job.world_size} ranks on {fold(job.nodes)}  {axes}"
-    age = (
-        "" if status.progress_age_s is None else f", {describe_duration(status.progress_age_s)} old"
-    )
-    step = "no step seen" if status.step is None else f"step {status.step}{age}"
-    facts = [step, *_pace(status)]
-    word = {True: "STALLED", False: "progressing", None: "UNKNOWN"}[status.stalled]
     rows = [
-        [str(v.rank), v.node, _alive(v), printable(v.phase or "-"),
+        [str(v.rank), v.node, process_words(v), printable(v.phase or "-"),
          "-" if v.step is None else str(v.step)]
         for v in status.ranks
     ]  # fmt: skip
     lines = [
         head,
         *([code_line(job.code)] if job.code else []),
-        f"{word}: {', '.join(facts)}",
+        standing_line(status),
+        *(trends_text(job, trends) if trends else ()),
         columns([["RANK", "NODE", "PROCESS", "PHASE", "STEP"], *rows]),
     ]
     if status.silent:
         lines.append(f"no answer from {fold(status.silent)}")
     return [*lines, *(printable(describe_reason(found)) for found in status.reasons)]
+
+
+def standing_line(status: JobStatus) -> str:
+    """Whether it makes steps, at which one it is, how fast, and its loss."""
+    age = (
+        "" if status.progress_age_s is None else f", {describe_duration(status.progress_age_s)} old"
+    )
+    step = "no step seen" if status.step is None else f"step {status.step}{age}"
+    word = {True: "STALLED", False: "progressing", None: "UNKNOWN"}[status.stalled]
+    return f"{word}: {', '.join([step, *_pace(status)])}"
 
 
 def _pace(status: JobStatus) -> list[str]:
@@ -83,7 +92,8 @@ def _pace(status: JobStatus) -> list[str]:
     return [*words, f"read from logs ({form})"] if form else words
 
 
-def _alive(view: RankView) -> str:
+def process_words(view: RankView) -> str:
+    """Whether a rank's process is there, or how it ended."""
     if view.alive is None:
         return "unknown"
     if view.alive:

@@ -83,6 +83,28 @@ def crowd_notice(context: str, count: int, at: datetime) -> Notice:
     )
 
 
+def watched_notice(
+    context: str, about: str, text: str, nodes: tuple[str, ...], at: datetime, *, over: bool
+) -> Notice:
+    """What befalls many nodes at once, told once for all of them, and once when it is over."""
+    return Notice(
+        event=NoticeEvent.VERDICT_HIGH,
+        state=NoticeState.RESOLVED if over else NoticeState.FIRING,
+        key=dedup_key(context, "fleet", about),
+        mark="over" if over else "many",
+        severity=PageSeverity.INFO if over else PageSeverity.CRITICAL,
+        context=context,
+        summary=text,
+        at=at,
+        subject="fleet",
+        fault=about,
+        nodes=nodes,
+        do="" if over else f"brctl dx -w {fold(nodes)}" if nodes else "brctl doctor",
+        why="brctl watch status",
+        needs="" if over else "a person: look for what these nodes share",
+    )
+
+
 def advanced_notice(context: str, key: str, job: str, step: int | None, at: datetime) -> Notice:
     """Training takes new steps, whoever brought it back."""
     word = f"step {step}" if step is not None else "new steps"

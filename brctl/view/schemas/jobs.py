@@ -58,12 +58,88 @@ class SchedulerReasonDocument(TypedDict):
     message: str
 
 
+class NodeTrendDocument(TypedDict):
+    """One number of one node over time; `sum` is of counters, and all are null where unknown."""
+
+    node: str
+    metric: str
+    newest: float | None
+    lowest: float | None
+    highest: float | None
+    sum: float | None
+
+
+class TrendsDocument(TypedDict):
+    """Health over time; `job` has a list by number, oldest first, null where nobody looked."""
+
+    every_seconds: int
+    until: str | None
+    problem: str | None
+    job: dict[str, list[float | None]]
+    nodes: list[NodeTrendDocument]
+
+
 class JobDocument(Envelope):
-    """`brctl job show`."""
+    """`brctl job show`; `job watch` has no trends."""
 
     job: JobBody
     ranks: list[RankDocument]
     scheduler_reasons: list[SchedulerReasonDocument]
+    trends: TrendsDocument | None
+
+
+class TopRankDocument(TypedDict):
+    """One rank in `brctl top`; `own_seconds` is the part of a step outside of collectives."""
+
+    rank: int
+    node: str
+    alive: bool | None
+    exit_status: int | None
+    phase: str | None
+    phase_age_seconds: float | None
+    step: int | None
+    step_seconds: float | None
+    own_seconds: float | None
+    wait_seconds: float | None
+    loss_finite: bool | None
+    first_nonfinite_step: int | None
+
+
+class TopNodeDocument(TypedDict):
+    """One node in `brctl top`: the hottest GPU, the power of all, errors counted so far."""
+
+    node: str
+    temperature_c: float | None
+    power_w: float | None
+    ecc_errors: float | None
+    link_errors: float | None
+    age_seconds: float | None
+    silent: str | None
+
+
+class NotMeasuredDocument(TypedDict):
+    """What was asked and not told, and of which nodes."""
+
+    what: str
+    why: str
+    nodes: list[str]
+    folded: str
+
+
+class JobTopDocument(Envelope):
+    """`brctl top`; a line of `-o ndjson` is a rank or a node, as its `row` says."""
+
+    job: str
+    at: str
+    stalled: bool | None
+    step: int | None
+    step_seconds: float | None
+    usual_step_seconds: float | None
+    loss: float | None
+    placement_trouble: str | None
+    ranks: list[TopRankDocument]
+    nodes: list[TopNodeDocument]
+    not_measured: list[NotMeasuredDocument]
 
 
 class JobInitDocument(Envelope):
@@ -87,6 +163,7 @@ class CheckpointDocument(TypedDict):
     problem: str | None
     age_seconds: float | None
     bytes: int | None
+    loader: str | None
 
 
 class LostGroupsDocument(TypedDict):
@@ -292,8 +369,8 @@ class RasAnalysisDocument(Envelope):
     notes: list[str]
 
 
-class SlidingHourDocument(TypedDict):
-    """The hour before a moment, as known now and as it was known then."""
+class EttrPointDocument(TypedDict):
+    """The time before a moment, as known now and as it was known then."""
 
     at: str
     ettr: float
@@ -356,6 +433,7 @@ class EttrDocument(Envelope):
     mttf_expected_seconds: dict[str, float]
     books_seconds: dict[str, float]
     causes_seconds: dict[str, float]
-    sliding_hour: list[SlidingHourDocument]
+    sliding_hour: list[EttrPointDocument]
+    cumulative: list[EttrPointDocument]
     incidents: list[IncidentCostDocument]
     notes: list[str]

@@ -54,6 +54,7 @@ DOCUMENTS: Mapping[str, type] = {
     "InventorySources": fleet.InventorySourcesDocument,
     "Job": jobs.JobDocument,
     "JobInit": jobs.JobInitDocument,
+    "JobTop": jobs.JobTopDocument,
     "JournalCheck": runs.JournalCheckDocument,
     "LabDemo": site.LabDemoDocument,
     "LabDown": site.LabDownDocument,

@@ -334,6 +334,13 @@ class DemoLossesDocument(TypedDict):
     equal: bool
 
 
+class DemoMomentDocument(TypedDict):
+    """Something that came so many seconds after the fault."""
+
+    what: str
+    seconds: float
+
+
 class LabDemoDocument(Envelope):
     """`brctl lab demo`; null where it did not come to that."""
 
@@ -347,5 +354,6 @@ class LabDemoDocument(Envelope):
     first_new_step: int | None
     losses: DemoLossesDocument | None
     seconds: dict[str, float]
+    moments: list[DemoMomentDocument]
     named_right: bool
     trained_on: bool

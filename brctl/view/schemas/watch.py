@@ -41,10 +41,14 @@ class WatchStatusDocument(Envelope):
     at: str | None
     nodes: int | None
     talking: int | None
+    reconnecting: dict[str, str]
     silent: list[str]
     cpu_percent_a_node: float | None
     problem: str | None
+    scheduler: str | None
     network: str | None
+    crowds: dict[str, list[str]]
+    untold: dict[str, str]
     breaker: WatchBreakerDocument
     quiet: dict[str, str]
     suspicions: list[WatchSuspicionDocument]

@@ -5,29 +5,24 @@ from datetime import datetime, timedelta
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
-from brctl.model.units import describe_duration, parse_rfc3339, rfc3339
+from brctl.model.units import describe_duration, rfc3339
 from brctl.model.watch.policy import WatchPolicy
-from brctl.model.watch.state import Rejudged, WatchRecord, WatchState
+from brctl.model.watch.snapshot import WatchSnapshot
+from brctl.model.watch.state import Rejudged, WatchState
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 from brctl.view.watch.record import record_line, record_row
+from brctl.watch.gate_counts import nodes_taken
 from brctl.watch.rules import RULES
 
 FRESH = timedelta(seconds=30)
 """A watcher that told nothing for so long is not there."""
 
 
-def status_page(
-    status: Mapping[str, object],
-    state: WatchState | None,
-    records: Sequence[WatchRecord],
-    stopped: str,
-    policy: WatchPolicy,
-    now: datetime,
-) -> Page:
+def status_page(seen: WatchSnapshot, policy: WatchPolicy, now: datetime) -> Page:
     """Who leads, how many nodes talk, what is suspected, how far the breaker is."""
-    told_at = str(status.get("at", ""))
-    alive = bool(told_at) and now - parse_rfc3339(told_at) < FRESH
+    status, state, told_at = seen.status, seen.state, seen.told_at
+    alive = told_at is not None and now - told_at < FRESH
     body = {
         "alive": alive,
         "leader": status.get("holder"),
@@ -35,20 +30,24 @@ def status_page(
         "at": status.get("at"),
         "nodes": status.get("nodes"),
         "talking": status.get("talking"),
+        "reconnecting": status.get("reconnecting") or {},
         "silent": status.get("silent") or [],
         "cpu_percent_a_node": status.get("cpu_percent_a_node"),
-        "problem": stopped or status.get("problem") or None,
+        "problem": seen.stopped or seen.problem or status.get("problem") or None,
+        "scheduler": status.get("scheduler") or None,
         "network": state.network or None if state else None,
+        "crowds": {rule: list(nodes) for rule, nodes in state.crowds.items()} if state else {},
+        "untold": {about: event.text for about, event in state.untold.items()} if state else {},
         "breaker": _breaker(state, policy, status, now),
         "quiet": {n: rfc3339(at) for n, at in sorted(state.quiet.items())} if state else {},
         "suspicions": _suspicions(state),
-        "records": [record_row(record) for record in records],
+        "records": [record_row(record) for record in seen.records],
     }
-    lines = [_head(body, alive, stopped, state, now), *_trouble(body)]
+    lines = [_head(body, alive, seen, now), *_trouble(body)]
     lines += [f"suspected  {s['rule']} {s['subject']}: {s['text']}" for s in _suspicions(state)]
-    lines += [record_line(record) for record in records]
+    lines += [record_line(record) for record in seen.records]
     text = "\n".join(printable(line, 300) for line in lines)
-    return Page("WatchStatus", body, text, _code(body, alive), next=_next(alive, stopped))
+    return Page("WatchStatus", body, text, _code(body, alive), next=_next(alive, seen.stopped))
 
 
 def _code(body: Mapping[str, object], alive: bool) -> ExitCode:
@@ -63,48 +62,63 @@ def _next(alive: bool, stopped: str) -> tuple[str, ...]:
     return () if alive else ("brctl watch --mode observe",)
 
 
-def _head(
-    body: Mapping[str, object], alive: bool, stopped: str, state: WatchState | None, now: datetime
-) -> str:
-    if stopped:
-        return f"STOPPED  {stopped}"
+def _head(body: Mapping[str, object], alive: bool, seen: WatchSnapshot, now: datetime) -> str:
+    if seen.stopped:
+        return f"STOPPED  {seen.stopped}"
+    if seen.problem:
+        return "UNKNOWN  the watcher's folder cannot be read"
     if not alive:
         last = f"; the last said {body['at']}" if body["at"] else ""
         return f"UNKNOWN  no watcher is at work{last}"
-    up = describe_duration((now - state.began_at).total_seconds()) if state else "?"
+    up = describe_duration((now - seen.state.began_at).total_seconds()) if seen.state else "?"
     breaker = body["breaker"]
     assert isinstance(breaker, dict)  # noqa: S101 - made above
     windows = " ".join(f"{w['taken']}/{w['limit']} ({w['within']})" for w in breaker["windows"])
     shut = "open" if breaker["open"] else "closed"
     return (
         f"{body['mode']}  leader {body['leader']} up {up}   {body['nodes']} nodes:"
-        f" {body['talking']} talking   breaker {shut} {windows}"
+        f" {body['talking']} talking{_reconnecting(body)}   breaker {shut} {windows}"
     )
+
+
+def _reconnecting(body: Mapping[str, object]) -> str:
+    known, talking = body["nodes"], body["talking"]
+    if type(known) is not int or type(talking) is not int or known == talking:
+        return ""
+    return f"  {known - talking} reconnecting"
 
 
 def _trouble(body: Mapping[str, object]) -> list[str]:
     silent = body["silent"]
     lines = [f"silent  {fold(silent)}"] if isinstance(silent, list) and silent else []
     lines += [f"network  {body['network']}"] if body["network"] else []
+    lines += [f"scheduler  where jobs run: {body['scheduler']}"] if body["scheduler"] else []
+    crowds = body["crowds"]
+    lines += (
+        [f"crowd  {r}: {fold(n)}" for r, n in crowds.items()] if isinstance(crowds, dict) else []
+    )
+    untold = body["untold"]
+    lines += (
+        [f"untold  {about}: no sink took the page yet: {text}" for about, text in untold.items()]
+        if isinstance(untold, dict)
+        else []
+    )
     return lines + ([f"problem  {body['problem']}"] if body["problem"] else [])
 
 
 def _breaker(
     state: WatchState | None, policy: WatchPolicy, status: Mapping[str, object], now: datetime
 ) -> dict[str, Json]:
-    known = status.get("nodes")
+    known = status.get("fleet", status.get("nodes"))
     fleet = known if type(known) is int else 0
-    windows = []
-    for breaker in policy.limits.breakers:
-        since = now - timedelta(seconds=breaker.within_s)
-        acts = [act for act in state.acts if act.at >= since] if state else []
-        windows.append(
-            {
-                "within": describe_duration(breaker.within_s),
-                "taken": len({node for act in acts for node in act.nodes}),
-                "limit": breaker.limit(fleet),
-            }
-        )
+    windows = [
+        {
+            "within": describe_duration(breaker.within_s),
+            "taken": len(nodes_taken(state, breaker, now)) if state else 0,
+            "limit": breaker.limit(fleet),
+        }
+        for breaker in policy.limits.breakers
+    ]
     return {"open": state.breaker_open or None if state else None, "windows": windows}
 
 

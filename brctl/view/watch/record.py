@@ -31,8 +31,12 @@ def record_row(record: WatchRecord) -> Mapping[str, object]:
 
 def record_line(record: WatchRecord) -> str:
     """One line of the record for people."""
-    words = _WORDS.get(record.kind, _plain)(record)
-    return printable(f"{utc_text(record.at)}  {words}", 300)
+    return printable(f"{utc_text(record.at)}  {record_words(record)}", 300)
+
+
+def record_words(record: WatchRecord) -> str:
+    """What a line of the record says, without its moment; not yet made harmless."""
+    return _WORDS.get(record.kind, _plain)(record)
 
 
 def _plain(record: WatchRecord) -> str:

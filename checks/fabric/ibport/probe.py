@@ -60,13 +60,13 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
 COUNTERS = (
     "link_downed", "symbol_error", "link_error_recovery", "port_rcv_errors", "port_xmit_discards",
-    "local_link_integrity_errors",
+    "local_link_integrity_errors", "port_xmit_data", "port_rcv_data",
 )  # fmt: skip
 HW_COUNTERS = (
     "local_ack_timeout_err", "packet_seq_err", "out_of_sequence", "rnr_nak_retry_err",

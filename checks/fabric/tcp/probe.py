@@ -62,7 +62,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -84,7 +84,7 @@ FIELDS = {
     "state": (0, "=B"), "timeouts": (2, "=B"), "unacked": (24, "=I"), "last_sent_ms": (44, "=I"),
     "last_received_ms": (52, "=I"), "pmtu": (60, "=I"), "rtt_us": (68, "=I"),
     "rttvar_us": (72, "=I"), "retransmits": (100, "=I"), "segments": (156, "=I"),
-    "duplicates": (216, "=I"),
+    "busy_us": (168, "=Q"), "peer_full_us": (176, "=Q"), "duplicates": (216, "=I"),
 }  # fmt: skip
 
 
@@ -167,12 +167,14 @@ def lost(connection):
 def measure(readings, parameters):
     try:
         before = {c["key"]: c for c in connections() if is_of_a_job(c)}
+        began = time.monotonic()
         if before:
             time.sleep(SAMPLE_S)
         now = [c for c in connections() if is_of_a_job(c)] if before else []
     except OSError as exc:
         readings.note("sock_diag: %s" % exc)
         return 1
+    sample_us = (time.monotonic() - began) * 1e6
     peers = {}
     for connection in now:
         peers.setdefault(connection["peer"], []).append(connection)
@@ -182,12 +184,17 @@ def measure(readings, parameters):
     if len(busiest) > PEERS_KEPT:
         readings.note("%d more peers were left out" % (len(busiest) - PEERS_KEPT))
     for peer in busiest[:PEERS_KEPT]:
-        measure_peer(readings, "peer:" + peer, peers[peer], before)
+        measure_peer(readings, "peer:" + peer, peers[peer], before, sample_us)
     readings.add("fabric.tcp.peers", "", len(peers))
     return 0
 
 
-def measure_peer(readings, subject, group, before):
+def sending_us(connection):
+    """Time with data on its way or waiting for it, without that for which the peer had no room."""
+    return connection["busy_us"] - connection["peer_full_us"]
+
+
+def measure_peer(readings, subject, group, before, sample_us):
     sent = sum(connection.get("segments", 0) for connection in group)
     gone = sum(lost(connection) for connection in group)
     olds = [(connection, before.get(connection["key"])) for connection in group]
@@ -198,6 +205,10 @@ def measure_peer(readings, subject, group, before):
     readings.add("fabric.tcp.lost", subject, gone)
     readings.add("fabric.tcp.segments_now", subject, max(0, newly_sent))
     readings.add("fabric.tcp.lost_now", subject, max(0, newly_lost))
+    sending = [sending_us(c) - sending_us(old) for c, old in known if "peer_full_us" in old]
+    if sending:
+        busiest_pct = 100.0 * max(sending) / sample_us
+        readings.add("fabric.tcp.busy_pct", subject, max(0.0, min(100.0, busiest_pct)))
     waiting = [c["timeouts"] for c in group if c.get("unacked") or c["state"] == CONNECTING]
     readings.add("fabric.tcp.timeouts_in_a_row", subject, max(waiting) if waiting else 0)
     mtus = [connection["pmtu"] for connection in group if connection.get("pmtu")]

@@ -1,8 +1,9 @@
-"""RUNS ON THE NODE. Reads clocks, heat and power of every GPU; changes nothing."""
+"""RUNS ON THE NODE. Reads clocks, heat, power and activity of every GPU; changes nothing."""
 
 import json
 import signal
 import sys
+import time
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -58,7 +59,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -100,7 +101,8 @@ def measure(readings, parameters, nvml):
     reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
     if reasons is None:
         reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-    for subject, handle in handles(readings, nvml):
+    gpus = list(handles(readings, nvml))
+    for subject, handle in gpus:
         readings.read("gpu.clocks.event_reasons", subject, reasons, handle)
         readings.read("gpu.clocks.busy_pct", subject, busy, nvml, handle)
         readings.read(
@@ -111,6 +113,7 @@ def measure(readings, parameters, nvml):
         )
         measure_heat(readings, nvml, subject, handle)
         measure_power(readings, nvml, subject, handle)
+    measure_tensor_cores(readings, nvml, gpus, float(parameters.get("tensor_sample_s", 0.25)))
 
 
 def busy(nvml, handle):
@@ -149,6 +152,60 @@ def measure_power(readings, nvml, subject, handle):
 
 def watts(call, handle):
     return call(handle) / 1000.0
+
+
+def measure_tensor_cores(readings, nvml, gpus, sample_s):
+    """How busy tensor cores were between two samples, all GPUs over the same moment."""
+    before = [(subject, handle, first_sample(nvml, handle)) for subject, handle in gpus]
+    if any(not isinstance(sample, Exception) for _, _, sample in before):
+        time.sleep(sample_s)
+    for subject, handle, sample in before:
+        readings.read("gpu.clocks.tensor_pct", subject, tensor_pct, nvml, handle, sample)
+
+
+def first_sample(nvml, handle):
+    """A sample of a GPU's counters, or the error that says why there is none, as before Hopper."""
+    try:
+        if not nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
+            return nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
+        return sample_of(nvml, handle)
+    except Exception as exc:
+        return exc
+
+
+def sample_of(nvml, handle):
+    sample = nvml.nvmlGpmSampleAlloc()
+    try:
+        return nvml.nvmlGpmSampleGet(handle, sample)
+    except Exception:
+        nvml.nvmlGpmSampleFree(sample)
+        raise
+
+
+def tensor_pct(nvml, handle, before):
+    if isinstance(before, Exception):
+        raise before
+    try:
+        after = sample_of(nvml, handle)
+        try:
+            return between(nvml, before, after)
+        finally:
+            nvml.nvmlGpmSampleFree(after)
+    finally:
+        nvml.nvmlGpmSampleFree(before)
+
+
+def between(nvml, before, after):
+    asked = nvml.c_nvmlGpmMetricsGet_t()
+    asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, 1
+    asked.sample1, asked.sample2 = before, after
+    asked.metrics[0].metricId = nvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL
+    told = nvml.nvmlGpmMetricsGet(asked).metrics[0]
+    if told.nvmlReturn:
+        raise nvml.NVMLError(told.nvmlReturn)
+    if not 0.0 <= told.value <= 100.0:
+        raise ValueError("%r is no percentage" % told.value)
+    return round(told.value, 1)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -183,10 +183,17 @@ def wrong_columns(torch, out, checksum):
 
 
 class Totals(object):
-    """What all data types found so far; reported even when the deadline ends the last one."""
+    """What was found so far; reported even when the deadline ends the last data type."""
 
     def __init__(self):
         self.wrong, self.compared, self.where = 0, 0, None
+
+    def add(self, name, wrong, compared, place):
+        """Count a batch of results of one data type."""
+        self.wrong += wrong
+        self.compared += compared
+        if place and self.where is None:
+            self.where = "%s, by result %d: %s" % (name, self.compared, place)
 
     def report(self, readings, subject):
         if self.compared:
@@ -212,20 +219,15 @@ def burn_or_note(torch, readings, parameters, name, subject, device, seconds, fl
         readings.note("not supported: gpu.gemm.fp8_tflop_per_s %s" % subject)
         return
     try:
-        found = burn_one(torch, readings, parameters, name, subject, device, seconds, flip)
+        burn_one(torch, readings, parameters, name, subject, device, seconds, flip, totals)
     except (RuntimeError, AttributeError) as exc:
         if "support" not in str(exc) and "attribute" not in str(exc):
             raise  # a device that fails while it computes is no missing feature
         said = (name, subject, str(exc)[:200])
         readings.note("not supported: gpu.gemm.%s_tflop_per_s %s: %s" % said)
-        return
-    totals.wrong += found[0]
-    totals.compared += found[1]
-    totals.where = totals.where or found[2]
 
 
-def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
-    """(wrong elements, results compared, place of the first) of one dtype."""
+def burn_one(torch, readings, parameters, name, subject, device, seconds, flip, totals):
     given, result, multiply = DTYPES[name]
     exactly(torch, name)
     a, b, exact = operands(torch, parameters, getattr(torch, given), device)
@@ -234,8 +236,8 @@ def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
     multiply(torch, a, b, out)
     exactly_s = seconds * (1.0 - RANDOM_SHARE)
     start = time.monotonic()
-    wrong, rounds, where = hammer(
-        torch, parameters, multiply, (a, b, out), checker, device, exactly_s, flip
+    rounds = hammer(
+        torch, parameters, multiply, (a, b, out), checker, device, exactly_s, flip, name, totals
     )
     spent = time.monotonic() - start
     work = 2.0 * a.shape[0] * a.shape[1] * b.shape[1] * rounds
@@ -245,33 +247,34 @@ def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
         left_s = seconds * RANDOM_SHARE
         again = repeat(torch, parameters, multiply, (a, b, out), device, left_s, flip)
         readings.add("gpu.gemm.%s_unrepeatable_elements" % name, subject, again)
-    return wrong, rounds, "%s, by %s" % (name, where) if where else None
 
 
-def hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip):
-    """Multiply for a while and compare every result; (wrong elements, results, place)."""
+def hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip, name, totals):
+    """Multiply for a while and compare every result; how many there were."""
     a, b, out = matrices
-    wrong, where, rounds = 0, None, 0
+    batch, rounds = int(parameters.get("batch", 16)), 0
     synchronize(torch, device)
     start = time.monotonic()
-    while rounds == 0 or time.monotonic() - start < seconds:
+    least = max(1, int(parameters.get("least", 1)))
+    while rounds < least or time.monotonic() - start < seconds:
         # The host looks once a batch: asking more often would keep the device waiting.
-        for _ in range(int(parameters.get("batch", 16))):
+        for _ in range(batch):
             rounds += 1
             multiply(torch, a, b, out)
             if flip is not None:
                 flip(out, rounds)
             checker.check()
         found, place = checker.collect()
-        wrong += found
-        if place and where is None:
-            where = "result %d: %s" % (rounds, place)
+        totals.add(name, found, batch, place)
     synchronize(torch, device)
-    return wrong, rounds, where
+    return rounds
 
 
 def repeat(torch, parameters, multiply, matrices, device, seconds, flip):
-    """Random numbers toggle more bits; their product is not known, but must repeat itself."""
+    """Random numbers toggle more bits; their product is not known, but must repeat itself.
+
+    For its share of the time only: who wants so many results wants exact ones.
+    """
     a, b, out = matrices
     generator = torch.Generator().manual_seed(20260110)
     for matrix in (a, b):
@@ -279,7 +282,9 @@ def repeat(torch, parameters, multiply, matrices, device, seconds, flip):
         matrix.copy_(values.repeat(matrix.shape[0] // TILE, matrix.shape[1] // TILE))
     multiply(torch, a, b, out)
     checker = Checker(torch, out.clone(), out)
-    return hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip)[0]
+    totals, parameters = Totals(), dict(parameters, least=1)
+    hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip, "", totals)
+    return totals.wrong
 
 
 def exactly(torch, name):

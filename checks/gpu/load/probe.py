@@ -63,7 +63,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 

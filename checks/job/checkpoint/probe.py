@@ -12,7 +12,10 @@ import time
 
 from checks._checkpoints.contents import UnknownError
 from checks._checkpoints.layouts import saves_of
-from checks._checkpoints.loader_positions import loader_problem, loader_remark
+from checks._checkpoints.loader_positions import loader_note, loader_problem, loader_remark
+from checks._checkpoints.wrong_numbers import wrong_numbers_in
+
+LISTED_LIMIT = 64
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -68,7 +71,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -82,13 +85,15 @@ def measure(readings, parameters):
     except OSError as exc:
         readings.note("checkpoint_dir: %s" % exc)
         return 1
-    newest = saves.listed[-int(parameters.get("newest", 8)) :]
+    verify = bool(parameters.get("verify"))
     wanted = [save for save in saves.listed if save.step in steps(parameters)]
     readings.add("job.checkpoint.count", "", len(saves.listed) + len(saves.stepless))
     for text in saves.stepless[:8]:
         readings.note("no step is known of %s" % text)
-    for save in reversed(wanted or newest):
-        measure_one(readings, saves, save, bool(parameters.get("verify")))
+    for save in reversed(wanted):
+        measure_one(readings, saves, save, verify)
+    if not wanted:
+        measure_newest(readings, saves, int(parameters.get("newest", 8)), verify)
     measure_pointer(readings, saves)
     return 0
 
@@ -97,7 +102,17 @@ def steps(parameters):
     return [int(step) for step in parameters.get("steps") or []]
 
 
+def measure_newest(readings, saves, least, verify):
+    """The newest, and older ones until one is whole: many damaged ones hide no sound one."""
+    whole = False
+    for number, save in enumerate(reversed(saves.listed[-LISTED_LIMIT:])):
+        if whole and number >= least:
+            return
+        whole = measure_one(readings, saves, save, verify) or whole
+
+
 def measure_one(readings, saves, save, verify):
+    """Add what is seen of one checkpoint; whether it is whole."""
     subject = "ckpt:" + save.name
     readings.add("job.checkpoint.step", subject, save.step)
     end = saves.layout.end(save)
@@ -107,29 +122,43 @@ def measure_one(readings, saves, save, verify):
         found = saves.inspect(save, verify)
     except UnknownError as exc:
         readings.add("job.checkpoint.problem", subject, ("not known: %s" % exc)[:300])
-        return
+        return False
     except Exception as exc:
         # What nobody can read makes the checkpoint unusable: that is a reading, not silence.
         readings.add("job.checkpoint.complete", subject, False)
         readings.add("job.checkpoint.problem", subject, str(exc)[:300])
-        return
+        return False
     if found.is_whole() and found.unknown:
         readings.add("job.checkpoint.problem", subject, ("not known: %s" % found.unknown)[:300])
-        return
-    loader, remark = loader_problem(saves.listed, save), loader_remark(saves.listed, save)
+        return False
+    loader = loader_problem(saves.listed, save, verify)
+    remark = loader_remark(saves.listed, save)
     if remark:
         readings.note(remark)
-    readings.add("job.checkpoint.complete", subject, found.is_whole() and not loader)
-    if found.problem() or loader:
-        readings.add("job.checkpoint.problem", subject, (found.problem() or loader)[:300])
+    marked = loader or wrong_numbers_in(save.path)
+    whole = found.is_whole() and not marked
+    readings.add("job.checkpoint.complete", subject, whole)
+    if found.problem() or marked:
+        readings.add("job.checkpoint.problem", subject, (found.problem() or marked)[:300])
+    measure_loaders(readings, saves, save)
     in_writing = not found.is_whole() and not found.bad and saves.may_be_in_writing(save)
     if found.unfinished or in_writing:
-        return
+        return False
     readings.add("job.checkpoint.missing_files", subject, len(found.missing))
     readings.add("job.checkpoint.short_files", subject, len(found.short) + len(found.wrong))
     if found.checksums:
         readings.add("job.checkpoint.bad_items", subject, len(found.bad))
     readings.add("job.checkpoint.bytes", subject, found.bytes)
+    return whole
+
+
+def measure_loaders(readings, saves, save):
+    """Whether the samples that all loaders gave are those of so many steps."""
+    note = loader_note(save, saves.listed, saves.told)
+    if note:
+        readings.add("job.checkpoint.loader", "ckpt:" + save.name, note[:300])
+    if ": a restart" in note:
+        readings.note("WARNING %s: %s" % (save.name, note))
 
 
 def measure_pointer(readings, saves):

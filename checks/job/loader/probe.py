@@ -73,7 +73,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -85,7 +85,9 @@ ANSWER_S = 2.0
 READ_BYTES = 4096
 PATHS_TRIED = 4
 NO_DATA = ("/dev/", "/proc/", "/sys/", "/net/", "//")
-LOADER_FILES = re.compile(r"^(?:dataloader|fetch(?:er)?s?|worker|queues)\.py$")
+LOADER_FILES = re.compile(
+    r"^(?:dataloader|fetch(?:er)?s?|worker|queues|supervised_loader|loader_process)\.py$"
+)
 PIN_LOOP = "_pin_memory_loop"
 NO_WORKERS = re.compile(r"resource_tracker|forkserver import main|py-spy")
 PATH_NAMES = ("path", "file", "filename", "fname", "shard", "url", "key")

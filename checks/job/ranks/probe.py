@@ -10,6 +10,7 @@ from checks._progress.ledger_rows import is_number, newest_steps
 from checks._progress.log_rows import Log, newest_log, with_seconds
 from checks._progress.rank_processes import rank_processes
 from checks._progress.replayed_steps import newest_replay
+from checks._stacks.processes import kernel_wait
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -65,11 +66,13 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
 LAST_WORDS_LIMIT = 4096
+WRONG_NUMBERS_LIMIT = 4096
+KIND_LIMIT = 200
 STEPS_TAIL_BYTES = 64 << 10
 STEPS_SAMPLE_BYTES = 8 << 10
 SAMPLES = 6
@@ -151,16 +154,6 @@ def process_state(pid, start_ticks):
     return fields[0]
 
 
-def kernel_wait(pid):
-    """The kernel function a process waits in; empty where the kernel does not say."""
-    try:
-        with open("/proc/%d/wchan" % pid) as stream:
-            wait = stream.read(256).strip()
-    except OSError:
-        return ""
-    return "" if wait == "0" else wait
-
-
 def measure(readings, parameters):
     ranks = parameters.get("ranks") or []
     if not ranks:
@@ -205,11 +198,17 @@ def measure_process(readings, parameters, rank):
     readings.add("job.rank.alive", subject, state not in (None, "Z", "X"))
     if state is not None:
         readings.add("job.rank.process_state", subject, state)
-        if state == "D":
-            readings.add("job.rank.kernel_wait", subject, kernel_wait(int(process["pid"])))
+        add_kernel_wait(readings, subject, state, int(process["pid"]))
     # A start that was cut off with its node may still write here when its ranks give up.
     if exited is not None and exited.get("incarnation") == process.get("incarnation"):
         readings.add("job.rank.exit_status", subject, int(exited["exit_status"]))
+
+
+def add_kernel_wait(readings, subject, state, pid):
+    """What a blocked process waits for; a frozen one looks asleep, and only this says it."""
+    wait = kernel_wait(pid) if state in ("D", "S") else ""
+    if state == "D" or "freezer" in wait:
+        readings.add("job.rank.kernel_wait", subject, wait)
 
 
 def measure_contained(readings, container, rank, alone):
@@ -222,8 +221,7 @@ def measure_contained(readings, container, rank, alone):
     subject = "rank:%d" % rank
     readings.add("job.rank.alive", subject, state not in ("Z", "X"))
     readings.add("job.rank.process_state", subject, state)
-    if state == "D":
-        readings.add("job.rank.kernel_wait", subject, kernel_wait(process["pid"]))
+    add_kernel_wait(readings, subject, state, process["pid"])
 
 
 def measure_progress(readings, parameters, rank):
@@ -243,16 +241,21 @@ def measure_progress(readings, parameters, rank):
         ("step_seconds", "job.rank.step_s", float),
         ("grad_finite", "job.rank.grad_finite", bool),
         ("first_nonfinite_grad_step", "job.rank.first_nonfinite_grad_step", int),
+        ("loss_off_since", "job.rank.loss_off_since", int),
         ("recent_steps", "job.rank.recent_steps", int),
         ("recent_wait_seconds", "job.rank.recent_wait_s", float),
         ("recent_step_seconds", "job.rank.recent_step_s", float),
         ("recent_load_seconds", "job.rank.recent_load_s", float),
+        ("compared_tensors", "job.rank.compared_tensors", int),
+        ("compared_kind", "job.rank.compared_kind", kind_name),
     ):
         if progress.get(key) is not None:
             readings.add(name, subject, kind(progress[key]))
     for key, name in (("phase_since", "job.rank.phase_age_s"), ("at", "job.rank.progress_age_s")):
         if progress.get(key) is not None:
             add_age(readings, name, subject, now - float(progress[key]))
+    if progress.get("wrong_numbers"):
+        add_wrong_numbers(readings, subject, progress["wrong_numbers"])
     longest = progress.get("longest_phases")
     if isinstance(longest, dict) and progress.get("phase") in longest:
         readings.add("job.rank.phase_longest_s", subject, float(longest[progress["phase"]]))
@@ -263,6 +266,20 @@ def measure_progress(readings, parameters, rank):
     replay = newest_replay(path)
     if replay:
         readings.add("job.rank.replay", subject, replay)
+
+
+def kind_name(told):
+    """A part, its instructions and a library: longer than any is nobody's name."""
+    return str(told)[:KIND_LIMIT]
+
+
+def add_wrong_numbers(readings, subject, found):
+    """What the rank's own checks of its numbers found, where it is of a size they write."""
+    text = json.dumps(found)
+    if len(text) > WRONG_NUMBERS_LIMIT:
+        readings.note("%s: wrong_numbers has %d characters, not read" % (subject, len(text)))
+    else:
+        readings.add("job.rank.wrong_numbers", subject, text)
 
 
 def add_age(readings, name, subject, age_s):
@@ -449,6 +466,7 @@ def add_window(readings, subject, rows):
         ("load_seconds", "job.steps.load_s", 4),
         ("loss", "job.steps.loss", 2),
         ("grad_norm", "job.steps.grad_norm", 2),
+        ("tokens", "job.steps.tokens", 2),
     ):
         values = sorted(row[key] for row in rows if is_number(row.get(key)))
         if values:

@@ -4,10 +4,12 @@ Fixed weights, fixed input, deterministic operations: equal hardware and softwar
 so the one GPU of a fleet that differs computes wrongly. Loads the GPU shortly, changes nothing.
 """
 
+import collections
 import ctypes
 import hashlib
 import json
 import os
+import platform
 import signal
 import sys
 
@@ -65,7 +67,7 @@ def main(measure):
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    sys.stdout.write(json.dumps({"measurements": readings.rows, "notes": readings.notes}))
     return status
 
 
@@ -173,11 +175,38 @@ def burn(torch, readings, parameters, subject, device):
         if device.type == "cpu"
         else getattr(torch, parameters.get("dtype", "bfloat16"))
     )
+    readings.add("numerics.minigpt.kind", subject, kind(torch, device, dtype))
     for name, experts in (("dense", 1), ("moe", EXPERTS)):
-        first = digest(torch, step(torch, device, dtype, experts))
-        again = digest(torch, step(torch, device, dtype, experts))
-        readings.add("numerics.minigpt.%s_digest" % name, subject, first)
-        readings.add("numerics.minigpt.%s_repeats" % name, subject, first == again)
+        counts = collections.Counter()
+        try:
+            for _ in range(max(2, int(parameters.get("least", 2)))):
+                counts[digest(torch, step(torch, device, dtype, experts))] += 1
+        finally:
+            tell(readings, name, subject, counts)
+
+
+def tell(readings, name, subject, counts):
+    """What the steps gave; a deadline may have ended them, and one says nothing of repeating."""
+    steps = sum(counts.values())
+    if steps < 2:
+        return
+    readings.add("numerics.minigpt.%s_digest" % name, subject, usual(counts))
+    readings.add("numerics.minigpt.%s_repeats" % name, subject, len(counts) == 1)
+    readings.add("numerics.minigpt.%s_steps" % name, subject, steps)
+
+
+def kind(torch, device, dtype):
+    """What has to be the same before bits can be asked to be: part, instructions, library."""
+    if device.type == "cuda":
+        part = "%s, CUDA %s" % (torch.cuda.get_device_name(device), torch.version.cuda)
+    else:
+        part = "%s %s" % (platform.machine(), torch.backends.cpu.get_cpu_capability())
+    return "%s, torch %s, %s" % (part, torch.__version__, str(dtype).replace("torch.", ""))
+
+
+def usual(counts):
+    """The digest that came most often; of equals the smallest, wherever it is asked."""
+    return min(counts, key=lambda name: (-counts[name], name))
 
 
 def devices(torch, readings, parameters):

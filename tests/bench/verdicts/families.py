@@ -4,8 +4,8 @@ The halves were drawn before any rule was changed: rules and probabilities are t
 half only, and families that are set aside are other incidents, not other numbers of the same.
 Seven of the open half were added while rules were changed; none of the other half was. A third
 set is another hand's: its author had read no rule when its first figures were taken. The last two
-halves but two are made from published lists of causes; their first figures are in decision 0190.
-The last two use means that no other set has (0210).
+halves but four are made from published lists of causes; their first figures are in decision 0190.
+The two after them use means that no other set has (0210), the last two are from outside (0421).
 """
 
 import zlib
@@ -20,6 +20,7 @@ from tests.bench.verdicts import (
     machines,
     oncall_jobs,
     oncall_machines,
+    outside,
     unseen_jobs,
     unseen_machines,
 )
@@ -108,6 +109,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "causes": (*causes_machines.OPEN, *causes_code.OPEN),
     "causes set aside": (*causes_machines.SET_ASIDE, *causes_code.SET_ASIDE),
     "unseen": UNSEEN, "unseen set aside": UNSEEN_SET_ASIDE,
+    "outside": outside.OPEN, "outside set aside": outside.SET_ASIDE,
 }  # fmt: skip
 
 

@@ -121,6 +121,7 @@ class Fleet:
         answer[RANKS] = self._ranks_on(node)
         answer["fabric.tcp"] = self._tcp(node)
         answer["job.cgroup"] = self._cgroup(node)
+        answer["job.cpu"] = self._cpu(node)
         for check, measurement in self.extra.get(node, ()):
             answer[check] = _with(answer[check], measurement)
         answer |= {
@@ -161,6 +162,15 @@ class Fleet:
             )
         ]  # fmt: skip
         return CheckResult("job.cgroup", ProbeStatus.MEASURED, tuple(rows))
+
+    def _cpu(self, node: str) -> CheckResult:
+        """Its ranks have the CPUs they want; a check newer than the recordings."""
+        rows = [
+            Measurement(f"job.cpu.{name}", f"rank:{rank}", value)
+            for rank in self.job.ranks_on(node)
+            for name, value in (("allowed", 64), ("waits_pct", 1.5))
+        ]
+        return CheckResult("job.cpu", ProbeStatus.MEASURED, tuple(rows))
 
     def _clock(self, node: str, result: CheckResult) -> CheckResult:
         moment = NOW - timedelta(seconds=0.3 - self.clock_off_s.get(node, 0.0))

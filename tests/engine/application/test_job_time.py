@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from brctl.engine.application.job_time import report_of
 from brctl.engine.job.time_records import TimeRecords, read_steps
-from brctl.model.jobs.job_time import US
+from brctl.model.jobs.job_time import US, DoneStep
 from brctl.view.job.ettr import ettr_page
+from brctl.view.job.ettr_metrics import ettr_totals
 from brctl.view.job.incidents import incidents_page
 from tests.evidence.job.test_time_books import INCIDENT, example, steps
 
 RECORDS = TimeRecords(0, tuple(example()), (INCIDENT,), ())
+REPORT = report_of("llm", RECORDS, 7195 * US, nodes=1024)
 
 
 def test_the_books_of_the_page_sum_to_the_wall_time() -> None:
@@ -43,6 +45,55 @@ def test_a_lever_is_worth_node_hours_and_the_failures_stand_beside_what_the_size
     assert "1024 nodes expect 3h36 by RSC-1" in page.text
     nothing_failed = report_of("llm", TimeRecords(0, tuple(steps(1, 0, 100)), (), ()), 100 * US, 8)
     assert "MTTF none in this time; 8 nodes expect" in ettr_page(nothing_failed).text
+
+
+def test_what_an_on_call_person_asks_first_is_on_the_page() -> None:
+    """The last hour, the worst one, what each cause lost, a curve that ends in the whole."""
+    report, page = REPORT, ettr_page(REPORT)
+    assert "last hour 100.00 %; lowest 90.69 % to 1970-01-01 01:02:27Z" in page.text
+    assert "gpu-lost  5m35  4.66 %" in page.text
+    assert report.cumulative[-1] == (7195 * US, report.now.ettr, report.now.ettr)
+    at_fault = min(report.cumulative, key=lambda row: abs(row[0] - 1005 * US))
+    assert at_fault[2] > at_fault[1]
+    for words in ("as known now", "as known then", "Cumulative", "Lost by cause"):
+        assert words in page.html
+    young = ettr_page(report_of("llm", RECORDS, 1005 * US)).text
+    assert "last hour" not in young
+
+
+def test_the_accounts_are_metrics_and_what_nobody_recorded_is_none_of_them() -> None:
+    """Where the time went sums to all of it; a phase without a record is left out."""
+    told = ettr_totals(REPORT, "prod")
+    here = 'context="prod",job="llm"'
+    assert sum(v for k, v in told.items() if k.startswith("brctl_job_time_seconds")) == 7195
+    assert told[f'brctl_job_ettr_ratio{{{here},window="all"}}'] == 0.945101
+    assert told[f'brctl_job_ettr_ratio{{{here},window="hour"}}'] == 1
+    assert told[f'brctl_job_lost_seconds{{{here},cause="gpu-lost"}}'] == 335
+    assert told[f'brctl_job_incident_seconds{{{here},phase="redone"}}'] == 145
+    assert not any('phase="load"' in series for series in told)
+    quiet = TimeRecords(0, tuple(steps(1, 0, 100)), (), ())
+    calm = ettr_totals(report_of("llm", quiet, 100 * US), "prod")
+    assert calm[f"brctl_job_incidents{{{here}}}"] == 0
+    assert not any(series.startswith("brctl_job_mttf") for series in calm)
+
+
+def test_no_ratio_is_written_while_the_steps_of_late_cannot_be_read() -> None:
+    """The job may train: an hour of unknown time would be told as an hour without a step."""
+    unread = report_of("llm", replace(RECORDS, unread=True), 12_000 * US)
+    assert unread.hours[-1][1] == 0
+    told = ettr_totals(unread, "prod")
+    assert not any(series.startswith("brctl_job_ettr_ratio") for series in told)
+    assert told['brctl_job_records_unread{context="prod",job="llm"}'] == 1
+    assert ettr_totals(REPORT, "prod")['brctl_job_records_unread{context="prod",job="llm"}'] == 0
+
+
+def test_an_hour_before_faster_steps_was_productive_as_known_then() -> None:
+    """What is degraded now was the usual step then."""
+    faster = [DoneStep(101 + n, (1000 + 5 * (n + 1)) * US, 5 * US) for n in range(300)]
+    records = TimeRecords(0, (*steps(1, 0, 1000), *faster), (), ())
+    first = report_of("llm", records, 2500 * US).cumulative[9]
+    assert first[0] < 1000 * US
+    assert first[1] < 0.6 < 0.97 < first[2]
 
 
 def test_an_hour_is_known_better_later_than_then() -> None:

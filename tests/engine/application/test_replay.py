@@ -11,6 +11,7 @@ from brctl.engine.search.replay_runner import COMMAND_VARIABLE
 from brctl.library.config import Settings, load_settings
 from brctl.model.errors import UsageError
 from tests.engine.application.test_by_hand import CONFIG
+from tests.timeouts import TIMEOUT_S
 
 INVENTORY = """\
 apiVersion: brctl.dev/v1
@@ -56,7 +57,7 @@ async def test_the_machine_whose_replay_fails_is_found_and_recorded(
     """By the search and by the paper's phases; every round is told and kept."""
     settings, lines = four_nodes(tmp_path), io.StringIO()
     rounds: list[int] = []
-    request = ReplayRequest(dual=dual, budget_s=60, round_deadline_s=20)
+    request = ReplayRequest(dual=dual, budget_s=600, round_deadline_s=TIMEOUT_S)
     found = await replay(settings, request, (lines,), lambda report: rounds.append(report.number))
     assert [f.members for f in found.result.conclusion.findings] == [("n3",)]
     assert rounds == [report.number for report in found.result.rounds]

@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -33,7 +34,7 @@ defaults: {labels: {kernel_log: FOLDER/kmsg}}
 nodes: {n1: {}, n2: {}}
 """
 CRON = ("--checks", "gpu.xid", "--cron")
-XID = "4,2,2000,-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\n"
+XID = "4,2,{boot_us},-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\n"
 OVER = now() - timedelta(minutes=1)
 
 
@@ -161,7 +162,7 @@ def test_cron_keeps_a_broken_node_out_and_says_so_once(
 ) -> None:
     """Whoever set the time did not know of the fault; no run begins."""
     folder = config.parent
-    (folder / "kmsg").write_text(XID)
+    (folder / "kmsg").write_text(XID.format(boot_us=int(monotonic() * 1e6)))
     assert call(sweep_module, config, *CRON)[0] == 2
     said = capsys.readouterr().err
     assert f"the cordon of n1 was to end at {rfc3339(OVER)} and stays: n1 crit gpu.xid" in said

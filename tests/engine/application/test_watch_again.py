@@ -162,10 +162,8 @@ def test_a_disk_that_is_full_while_it_judges_ends_no_watcher_and_starts_nothing(
 
     async def scenario() -> None:
         world = World(tmp_path, checks)
-        world.hands = Filling(world.clock)
         world.folder = disk
-        world.leader.release()
-        world.another()
+        world.taken_over(Filling(world.clock))
         world.nodes.say("n1", LOST)
         await world.look(2)
         assert (len(world.hands.examined), world.hands.fixes) == (1, [])

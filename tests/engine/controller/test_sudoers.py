@@ -27,6 +27,7 @@ from brctl.model.sweeps.report import NodeReport, Value
 from brctl.sweep.stream import sweep
 from tests.cli.test_run import call
 from tests.contract.transport_sites import SSHD, _free_port, _wait_until_open
+from tests.timeouts import TIMEOUT_S
 
 LOGIN = "brctlprobe"
 UID = 4242
@@ -166,7 +167,7 @@ def node(folder: Path, lines: str, how: str, *, closed: bool = False) -> Iterato
         yield Node(folder / "config.yaml", port)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(TIMEOUT_S)
 
 
 def over_ssh(found: Node, *command: str) -> subprocess.CompletedProcess[str]:

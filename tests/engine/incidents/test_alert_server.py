@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from brctl.engine.incidents import alert_server
-from brctl.engine.incidents.alert_server import CLIENTS, AlertServer
+from brctl.engine.controller import bounded_server
+from brctl.engine.controller.bounded_server import CLIENTS
+from brctl.engine.incidents.alert_server import AlertServer
 from tests.timeouts import TIMEOUT_S
 
 
@@ -26,6 +27,17 @@ def serving(token: str = "") -> Iterator[int]:
         server.shutdown()
         thread.join(TIMEOUT_S)
         server.server_close()
+
+
+def no_name_server(_name: str = "") -> str:
+    """What a dead name server comes to after a minute."""
+    raise TimeoutError("nobody answers")
+
+
+def test_a_server_listens_without_asking_a_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getfqdn", no_name_server)
+    with serving() as port:
+        assert port > 0
 
 
 def post(port: int, headers: Mapping[str, str], body: bytes = b"{}") -> tuple[int, str]:
@@ -49,7 +61,7 @@ def test_connections_that_never_end_keep_no_alert_out(
     beginning: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many times more of them than places: whoever has waited longest gives up its place."""
-    monkeypatch.setattr(alert_server, "CLIENT_TIMEOUT_S", 10 * TIMEOUT_S)
+    monkeypatch.setattr(bounded_server, "CLIENT_TIMEOUT_S", 10 * TIMEOUT_S)
     with contextlib.ExitStack() as idle, serving() as port:
         for _ in range(4 * CLIENTS):
             client = idle.enter_context(socket.create_connection(("127.0.0.1", port)))

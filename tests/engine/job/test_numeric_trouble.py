@@ -75,5 +75,6 @@ def test_no_machine_is_swapped_for_numbers_alone(
     (verdict, *_) = conclude(trouble(Random(1)))
     assert verdict.fault in (FaultClass.NUMERIC_NAN, FaultClass.UNKNOWN)
     assert len(verdict.nodes) == named
-    assert verdict.action in (Action.STOP_TIME_CHECKS, Action.WATCH, Action.COLLECT_MORE)
-    assert verdict.playbook in ("stop-time-checks", "")
+    assert verdict.action in (Action.LOCALISE, Action.STOP_TIME_CHECKS, Action.WATCH,
+                              Action.COLLECT_MORE)  # fmt: skip
+    assert verdict.playbook in ("locate-corruption", "stop-time-checks", "")

@@ -175,3 +175,14 @@ def test_a_paste_that_a_terminal_broke_is_read_whole(
     path = tmp_path / "paste"
     path.write_text("\n".join(pieces) + "\n")
     assert classifier.classify_paths([path]).overall.fault is FaultClass.GPU_LOST
+
+
+def test_words_of_other_logs_doubt_no_cause_that_they_do_not_hold(classifier: Classifier) -> None:
+    """The cause stands in a log stated so surely that the model was not asked about it."""
+    events = b"Warning OOMKilling node/g3 Out of memory: Killed process 812 (python) total-vm:9kB\n"
+    ranks = [(f"rank-{rank}", Blocks([QUIET + PEER_LOST % rank])) for rank in range(3)]
+    found = classifier.classify_inputs([("events.log", Blocks([events])), *ranks])
+    alone = next(item for item in found.items if item.name == "events.log")
+    assert alone.fault is FaultClass.CPU_OOM
+    assert found.overall.fault is FaultClass.CPU_OOM
+    assert found.overall.probability >= alone.probability

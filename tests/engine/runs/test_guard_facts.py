@@ -24,9 +24,10 @@ from brctl.model.runs.result import PastRun, RunState
 from brctl.playbook.guard_facts import Fact
 from brctl.playbook.guards import GUARDS, needed_by
 from tests.fakes.file_backend import FileBackend
-from tests.fakes.run_context import NOON, fake_context
+from tests.fakes.run_context import NOON, example_verdict, fake_context
 
 CORDON = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
+UNCORDON = load_playbook(shipped_dir("playbooks") / "uncordon.yaml")
 
 
 class SilentBackend(FileBackend):
@@ -118,3 +119,25 @@ def test_a_damaged_file_of_one_run_keeps_no_other_from_its_nodes(
     assert ("R-0001 cannot be read" in results["blast_radius"].sentence) is lost
     assert (run_dir / f"{RESULT}.damaged-1").exists() is lost
     assert ("damaged" in caplog.text) is lost
+
+
+@pytest.mark.parametrize(("after_s", "ok"), [(60, False), (-60, True)])
+def test_wrong_results_of_a_burn_in_since_the_cordon_keep_a_node_out(
+    after_s: int, ok: bool, tmp_path: Path
+) -> None:
+    """Whoever gave the node back since an older one said that it was repaired."""
+    context = fake_context(tmp_path)
+    asyncio.run(context.backend.cordon(["n1"], "brctl:R-0009", "V-8 Xid 79", NOON))
+    with context.world.change() as data:
+        data["computed_wrongly"] = {"n1": after_s, "n2": after_s}
+    prepared = asyncio.run(prepare(context, UNCORDON, None, {"nodes": "n1"}))
+    assert {r.kind: r.ok for r in prepared.plan.guards}["corruption"] is ok
+
+
+def test_a_cordon_says_what_the_verdict_says_and_else_what_a_person_does(tmp_path: Path) -> None:
+    """The guard `corruption` reads the class in it; whoever cordons by hand has other words."""
+    context, verdict = fake_context(tmp_path), example_verdict()
+    named = asyncio.run(prepare(context, CORDON, verdict)).plan.changes
+    assert any(verdict.title in change.what for change in named)
+    by_hand = asyncio.run(prepare(context, CORDON, None, {"nodes": "n1", "reason": "fan"}))
+    assert 'schedulable -> cordoned "fan"' in {change.what for change in by_hand.plan.changes}

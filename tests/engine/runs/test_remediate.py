@@ -443,7 +443,8 @@ def test_stop_time_checks_that_find_nothing_restart_in_place(tmp_path: Path) -> 
         data["dead"] = []
     run_dir, code = start(context, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
-    assert read_run(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
+    skipped = read_run(run_dir).record.in_state(StepState.SKIPPED)
+    assert skipped == ("cordon_wrong", "cordon", "reserve", "swap")
 
 
 def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.event import EventType
 from brctl.playbook.steps import StepState
 from brctl.view.runs.run import resume_lines
 from tests.engine.runs.test_remediate import ONCALL, effects, start
@@ -68,6 +69,37 @@ def test_past_a_stopped_job_a_resume_goes_forward_and_says_so(tmp_path: Path) ->
     assert carry(context, run_dir) is ExitCode.OK
     assert context.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
     assert effects(context).count("cordon n3") == effects(context).count("stop rank 0") == 1
+
+
+@pytest.mark.parametrize("looks", ["choose", "prove"])
+def test_a_look_that_was_cut_off_is_looked_again_by_who_goes_forward(
+    looks: str, tmp_path: Path
+) -> None:
+    """Its process died, and the rollback ended at the stopped job: it is not OK unlooked."""
+    context = fake_context(tmp_path)
+    run_dir, code = start(context)
+    assert code is ExitCode.OK
+    cut_off_at(run_dir, looks)
+    save_request(run_dir, replace(ONCALL, undo=True))
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
+    save_request(run_dir, replace(ONCALL, forward=True))
+    assert carry(context, run_dir) is ExitCode.OK, why(run_dir)
+    look = read_run(run_dir).record.steps[looks]
+    assert (look.state, look.attempts) == (StepState.DONE, 2)
+
+
+def cut_off_at(run_dir: Path, step: str) -> None:
+    """The journal as it is left by a process that is killed while this step runs."""
+    events = read_journal(run_dir).events
+    begun = next(
+        number
+        for number, event in enumerate(events)
+        if event.type is EventType.STEP_INTENT and event.fields["step"] == step
+    )
+    journal = run_dir / "events.ndjson"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[: begun + 1]))
+    (run_dir / "result.json").unlink()
 
 
 def test_a_forward_run_that_fails_again_rolls_back_again_and_can_be_turned_again(

@@ -121,7 +121,7 @@ def test_an_interrupt_keeps_what_is_known() -> None:
                 os.kill(child.pid, signal.SIGINT)
                 break
         rest = [json.loads(line) for line in child.stdout]
-        assert child.wait(20) == 130
+        assert child.wait(TIMEOUT_S) == 130
     assert [line["seq"] for line in lines + rest] == list(range(1, len(lines + rest) + 1))
     assert rest[-1] == {"type": "end", "seq": rest[-1]["seq"], "exit_code": 130,
                         "result": "interrupted"}  # fmt: skip

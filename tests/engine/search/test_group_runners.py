@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from brctl.engine.search import group_runner_nccl_tests
 from brctl.engine.search.group_runner import RoundOrder, read_results
 from brctl.engine.search.group_runner_nccl_tests import NcclTestsRunner, read_output
 from brctl.engine.search.group_runner_torch import group_result, read_reply
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.localisation import GroupResult
+from tests.timeouts import TIMEOUT_S
 
 ORDER = RoundOrder(1, "all_reduce", 1 << 20, 4, (("a", "b"), ("c", "d")), 5.0)
 OUTPUT = """\
@@ -114,16 +116,21 @@ def test_a_launch_that_fails_is_not_a_failing_collective() -> None:
 async def test_mpirun_is_started_once_a_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in mpirun sees the hosts of its group; one with node `d` hangs and is cut."""
+    """A stand-in mpirun sees the hosts of its group; one with node `d` hangs and is cut.
+
+    It is cut when it takes much longer than the others took, however long they did.
+    """
+    monkeypatch.setattr(group_runner_nccl_tests, "_LEAST_PATIENCE_S", 0.5)
     script = tmp_path / "mpirun"
     body = OUTPUT.format(wrong=0)
-    script.write_text(f"#!/bin/sh\ncase \"$*\" in *d:8*) sleep 60;; esac\ncat <<'END'\n{body}END\n")
+    hangs = 'case "$*" in *d:8*) sleep 600;; esac'
+    script.write_text(f"#!/bin/sh\n{hangs}\ncat <<'END'\n{body}END\n")
     program = tmp_path / "all_reduce_perf"
     program.write_text("#!/bin/sh\n")
     for path in (script, program):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    order = RoundOrder(1, "all_reduce", 1 << 20, 4, (("a", "b"), ("c", "d")), 1.5)
+    order = RoundOrder(1, "all_reduce", 1 << 20, 4, (("a", "b"), ("c", "d")), TIMEOUT_S)
     answer = await NcclTestsRunner(8, "mpirun").run(order)
     assert [r.failed for r in answer.results] == [0, 1]
     assert [r.silent for r in answer.results] == [False, True]

@@ -1,6 +1,8 @@
 """Replays with real processes on this machine; the node's name decides who is bad."""
 
+import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -12,13 +14,13 @@ from brctl.engine.search.group_runner import RoundOrder
 from brctl.engine.search.replay_phases import run_dual_phase
 from brctl.engine.search.replay_runner import (
     COMMAND_VARIABLE,
-    Replayed,
     ReplayRunner,
-    compare_digests,
+    read_group,
 )
 from brctl.fanout.local import LocalTransport
 from brctl.localise.problem import SearchProblem
 from brctl.localise.replay import dual_phase
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import example_job
@@ -46,12 +48,12 @@ async def test_a_failing_machine_is_found_with_references() -> None:
 
 
 async def test_both_phases_meet_in_the_machine() -> None:
-    """The paper's two rounds name the machine whose row and column fail."""
+    """The paper's two rounds name the machine whose row and column fail, each time they are run."""
     runner = runner_for('[ "$BRCTL_NODE" != n5 ]')
     result = await run_dual_phase(NAMES, dual_phase(9, 3), OPTIONS, runner, now, lambda r: None)
     (finding,) = result.conclusion.findings
     assert (finding.kind, finding.members) == (FaultKind.NODE, ("n5",))
-    assert result.conclusion.rounds == 2
+    assert result.conclusion.rounds == 4
 
 
 @pytest.mark.parametrize(
@@ -66,12 +68,43 @@ async def test_nan_bad_exit_and_no_end_fail_a_group(command: str) -> None:
     assert [result.failed for result in answer.results] == [1, 0]
 
 
-def test_a_digest_of_its_own_is_a_failure() -> None:
-    """The odd digest among groups of one size fails; a tie says nothing about anybody."""
-    a, b = (Replayed(measured=True, failed=False, digest=d) for d in "ab")
-    assert [r.failed for r in compare_digests([a, a, b], [2, 2, 2])] == [False, False, True]
-    assert [r.measured for r in compare_digests([a, b], [2, 2])] == [True, False]
-    assert [r.failed for r in compare_digests([a, a, b], [2, 2, 3])] == [False, False, False]
+@pytest.mark.parametrize(
+    ("report", "is_bad"),
+    [
+        ({"loss": 93.0, "first_loss": 2.3}, True),
+        ({"loss": 2.4, "first_loss": 2.3}, False),
+        ({"loss": 93.0}, False),
+        ({"loss": 93.0, "first_loss": "2.3"}, False),
+        ({"loss": float("nan"), "first_loss": 2.3}, True),
+    ],
+)
+def test_a_loss_that_jumps_between_two_steps_of_a_replay_is_a_bad_number(
+    report: Mapping[str, object], is_bad: bool
+) -> None:
+    """The same steps on other machines: where all groups show it, it is code or data."""
+    ranks = [{"exit_status": 0, "lines": [json.dumps(report)]}]
+    stdout = json.dumps({"ranks": ranks}).encode()
+    found = read_group([CommandResult("n1", Outcome.ANSWERED, 0, stdout, b"", 1.0)])
+    assert (found.measured, found.failed, found.nonfinite) == (True, is_bad, is_bad)
+
+
+async def test_a_digest_of_its_own_fails_a_group_and_is_noted() -> None:
+    """What the ranks print last is compared with the other groups' in the same round."""
+    runner = runner_for('echo "{\\"digest\\": \\"$([ $BRCTL_NODE = n1 ] && echo x || echo a)\\"}"')
+    order = RoundOrder(1, "replay", 0, 1, (("n1",), ("n2",), ("n3",)), 5.0)
+    answer = await runner.run(order)
+    assert [(r.failed, r.differs) for r in answer.results] == [(1, 1), (0, 0), (0, 0)]
+    assert answer.notes == ("n1: its digest differs",)
+
+
+def test_where_a_node_died_the_bad_end_of_its_peers_says_nothing() -> None:
+    """Ranks whose peer is gone end with an error of their own, and compute as they should."""
+    ended = json.dumps({"ranks": [{"exit_status": 1, "lines": ["connection reset"]}]}).encode()
+    peer = CommandResult("n1", Outcome.ANSWERED, 0, ended, b"", 1.0)
+    dead = CommandResult("n2", Outcome.UNREACHABLE, None, b"", b"", 1.0)
+    found = read_group([peer, dead])
+    assert (found.measured, found.failed) == (False, False)
+    assert "n2" in found.note
 
 
 async def test_a_job_that_cannot_be_replayed_is_refused() -> None:

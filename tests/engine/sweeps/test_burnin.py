@@ -1,6 +1,7 @@
 """A burn-in loads idle nodes, takes the sick out, refuses busy ones, and can be followed."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,26 @@ def test_a_level_chooses_its_heavy_checks_and_the_watching_ones() -> None:
     shipped = load_checks([shipped_dir("checks")])
     assert "gpu.hbm" not in choose(shipped, 2)
     assert {"gpu.hbm", "gpu.gemm", "gpu.xid", "gpu.ecc"} <= set(choose(shipped, 3))
+
+
+COUNTING = """\
+import json, sys
+least = json.load(sys.stdin)["least"]
+rows = [["gpu.gemm.wrong_elements", 0], ["gpu.gemm.compared_results", least]]
+rows = [{"name": n, "subject": "cpu:0", "value": v} for n, v in rows]
+print(json.dumps({"measurements": rows, "notes": []}))
+"""
+
+
+async def test_one_computation_is_repeated_as_often_as_planned(site: Path) -> None:
+    """In rounds, the last no longer than what is left; then it ends before its time."""
+    check = site / "checks/gpu/gemm"
+    text = GEMM.replace("seconds: 1", "seconds: 1, least: 1").replace(
+        "evidence:", "  gpu.gemm.compared_results: {unit: count, what: compared}\nevidence:"
+    )
+    (check / "check.yaml").write_text(text)
+    (check / "probe.py").write_text(COUNTING)
+    wanted = replace(plan(), duration_s=3600.0, only="gpu.gemm", repetitions=70)
+    burnin, _ = await burn(site, wanted)
+    assert burnin.state is BurninState.PASSED
+    assert (burnin.nodes[0].rounds, burnin.nodes[0].repetitions) == (2, 70)

@@ -9,11 +9,14 @@ import pytest
 import yaml
 
 from brctl.cli.main import run
+from brctl.engine.search import group_runner_torch
+from brctl.engine.sweeps import pair_check
 from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import SLOW_LINK
 from brctl.lab.namespaces import missing, shape_link
 from brctl.lab.spec import Isolation, LabSpec
 from tests.engine.search.harmful_torch import write_interpreter
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system]
 
@@ -48,9 +51,13 @@ def exchange(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
 
 
 def test_wrong_bits_name_the_node_between_two_bad_pairs(
-    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One element in one node's memory, in one operation: the check convicts that node alone."""
+    # Four nodes share the cores here: one pair may take much longer than the other.
+    monkeypatch.setattr(group_runner_torch, "_MIN_TIMEOUT_S", TIMEOUT_S)
+    small = {"size_bytes": 1 << 18, "reps": 2}
+    monkeypatch.setattr(pair_check, "_whole", lambda _, key: small[key])
     inventory = lab.paths.config.parent / "inventory.yaml"
     before = inventory.read_text()
     wrapper = write_interpreter(tmp_path / "python", "all_to_all_single", "tensor[7] += 1")

@@ -13,6 +13,7 @@ from brctl.engine.incidents.verdict_store import VerdictState
 from brctl.engine.sweeps import sweep_store
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Gap, Subject
+from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
 from brctl.verdict.decide import DecisionContext, decide
@@ -38,6 +39,14 @@ def test_a_newer_verdict_on_the_same_nodes_supersedes_the_older(tmp_path: Path) 
     verdict_store.save_new(tmp_path, verdict(seconds=30))
     states = [s.state for s in verdict_store.load_all(tmp_path)]
     assert states == [VerdictState.OPEN, VerdictState.SUPERSEDED]
+
+
+def test_two_causes_of_one_look_on_the_same_nodes_both_stay_open(tmp_path: Path) -> None:
+    other = replace(verdict(), id="V-2", fault=FaultClass.GPU_MEMORY_ECC)
+    verdict_store.save_new(tmp_path, verdict())
+    verdict_store.save_new(tmp_path, other)
+    found = {stored.verdict.id for stored in verdict_store.open_verdicts(tmp_path)}
+    assert found == {verdict().id, "V-2"}
 
 
 def test_finding_nothing_does_not_close_an_open_verdict(tmp_path: Path) -> None:

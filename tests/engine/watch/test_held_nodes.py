@@ -8,13 +8,16 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from brctl.engine.watch import held_nodes
 from brctl.engine.watch.held_nodes import HeldNode, HeldNodes
 from brctl.fanout.contract import Streams
 from brctl.fanout.local import LocalTransport
 from brctl.library.checks import usable_checks
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
-from brctl.sweep.held_look import HeldLook, WholeLines, read_held_line
+from brctl.sweep.held_look import LOST_S, HeldLook, WholeLines, read_held_line
 from tests.timeouts import TIMEOUT_S
 
 CHECK = "host.kernel"
@@ -131,6 +134,143 @@ def test_what_is_no_line_of_the_program_is_nothing() -> None:
     assert (odd.looks, odd.cpu_s) == ({10.0: 7}, None)
 
 
+class SilentTransport:
+    """Takes every connection and never answers."""
+
+    async def run(self, node: Node, command: Command) -> CommandResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        return await self.run(node, command)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_node_that_waits_for_its_turn_is_not_silent() -> None:
+    """1,000 nodes log in over a minute, and none of them was asked before its turn."""
+    seconds = [0.0]
+
+    async def scenario() -> None:
+        held = HeldNodes(SilentTransport(), {}, 1, lambda: seconds[0])
+        command = HeldLook({}, {}).command(Node("n1", "127.0.0.1"), {})
+        held.hold({name: (Node(name, "127.0.0.1"), command) for name in ("n1", "n2")})
+        await until(lambda: held.waiting())
+        seconds[0] = 60.0
+        assert held.waiting() == {"n2"}
+        assert held.silent_s(30.0) == {"n1": 60.0}
+        held.hold({"n2": (Node("n2", "127.0.0.1"), command)})
+        await until(lambda: not held.waiting())
+        seconds[0] = 100.0
+        assert held.silent_s(30.0) == {"n2": 40.0}
+        await held.close()
+
+    asyncio.run(scenario())
+
+
+class EndingTransport(SilentTransport):
+    """Every connection ends at once, in the same way."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+
+    async def run(self, node: Node, command: Command) -> CommandResult:
+        return CommandResult(node.name, self._outcome, None, b"", b"", 0.0, "the reason")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "silent"), [(Outcome.NOT_AVAILABLE, {}), (Outcome.UNREACHABLE, {"n1": 60.0})]
+)
+def test_a_node_that_nobody_may_ask_is_not_silent(
+    outcome: Outcome, silent: dict[str, float]
+) -> None:
+    """Slurm lets us look only beside a job of ours; why, is told all the same."""
+    seconds = [0.0]
+
+    async def scenario() -> None:
+        held = HeldNodes(EndingTransport(outcome), {}, 1, lambda: seconds[0])
+        node = Node("n1", "127.0.0.1")
+        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        await until(lambda: held.nodes["n1"].reconnects)
+        seconds[0] = 60.0
+        assert held.silent_s(30.0) == silent
+        assert held.reconnecting() == {"n1": "the reason"}
+        await held.close()
+
+    asyncio.run(scenario())
+
+
+class DyingTransport(SilentTransport):
+    """Each connection says one thing and then, while a minute passes, nothing more."""
+
+    def __init__(self, seconds: list[float]) -> None:
+        self._seconds = seconds
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        assert streams.on_output
+        streams.on_output(b'{"type": "hello"}\n', False)
+        self._seconds[0] += LOST_S
+        return await self.run(node, command)
+
+
+def test_a_connection_that_has_no_heartbeat_any_more_is_taken_for_dead() -> None:
+    """A cable that is cut ends none of the processes on either side of it."""
+    seconds = [0.0]
+
+    async def scenario() -> None:
+        held = HeldNodes(DyingTransport(seconds), {}, 1, lambda: seconds[0])
+        node = Node("n1", "127.0.0.1")
+        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        await until(lambda: held.nodes["n1"].reconnects)
+        assert held.silent_s(30.0) == {"n1": LOST_S}
+        assert held.reconnecting() == {"n1": "nothing came for 60 s: taken for dead"}
+        await held.close()
+
+    asyncio.run(scenario())
+
+
+class LosingTransport(DyingTransport):
+    """A connection that dies, and after it, in order, how each further one ends."""
+
+    def __init__(self, seconds: list[float], *ends: Outcome) -> None:
+        super().__init__(seconds)
+        self._ends = list(ends)
+        self._died = False
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        if not self._died:
+            self._died = True
+            return await super().stream(node, command, streams)
+        if not self._ends:
+            return await self.run(node, command)
+        return CommandResult(node.name, self._ends.pop(0), None, b"", b"", 0.0, "the reason")
+
+
+def test_what_a_node_said_before_nobody_could_ask_it_is_stale_until_it_speaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dead node behind kubectl: not askable says neither that it lives nor that it is silent."""
+    monkeypatch.setattr(held_nodes, "FIRST_PAUSE_S", 0.001)
+    seconds = [0.0]
+
+    async def scenario() -> None:
+        ends = (Outcome.NOT_AVAILABLE, Outcome.CONNECT_TIMED_OUT)
+        held = HeldNodes(LosingTransport(seconds, *ends), {}, 1, lambda: seconds[0])
+        node = Node("n1", "127.0.0.1")
+        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        one = held.nodes["n1"]
+        await until(lambda: one.reconnects == 3)
+        assert (held.stale(), held.silent_s(30.0)) == (frozenset({"n1"}), {})
+        said = read_held_line(b'{"type": "hello"}', {})
+        assert said is not None
+        held._take(one, said)
+        assert held.stale() == frozenset()
+        await held.close()
+
+    asyncio.run(scenario())
+
+
 def test_no_heartbeat_makes_a_share_of_the_processor_that_is_no_number() -> None:
     """A hostile node says it took all of the processor in no time."""
     look = HeldLook({}, {})
@@ -142,7 +282,8 @@ def test_no_heartbeat_makes_a_share_of_the_processor_that_is_no_number() -> None
         assert said is not None
         held._take(one, said)
     assert one.cpu_share is None
-    said = read_held_line(b'{"type":"beat","cpu_s":1,"up_s":4}', {})
-    assert said is not None
-    held._take(one, said)
-    assert one.cpu_share == 0.25
+    for line in (b'{"type":"beat","cpu_s":1,"up_s":4}', b'{"type":"beat","cpu_s":3,"up_s":12}'):
+        said = read_held_line(line, {})
+        assert said is not None
+        held._take(one, said)
+    assert one.cpu_share == 0.25  # of the time between the two: the start is no part of it

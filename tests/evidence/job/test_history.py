@@ -1,17 +1,23 @@
 """A job is compared with its own past: what it did before is the only yardstick it always has."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from brctl.evidence.job.assess import assess_job
-from brctl.evidence.job.history import slow_down
+from brctl.evidence.job.history import jumps, slow_down
+from brctl.evidence.job.numbers import bad_number
 from brctl.model.evidence import Evidence, Weight
+from brctl.model.evidence_kinds import SLOW_LOADER
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
+from brctl.playbook.recommend import recommend
+from brctl.verdict.decide import DecisionContext, decide
 
 JOB = example_job()
+NOW = datetime(2026, 11, 22, 21, 0, tzinfo=UTC)
 
 
 def window(first: int, step_s: float, **more: float) -> StepWindow:
@@ -87,6 +93,20 @@ def test_a_loader_that_slows_every_rank_is_called_by_its_name() -> None:
     assert "batch" in item.text
 
 
+def test_where_every_rank_says_so_the_loaders_are_what_slows_the_job() -> None:
+    """The newest steps of all ranks bear out what the past of rank 0 says."""
+    windows = tuple(window(4 + 25 * i, 0.4, load_s=0.01, wait_s=0.05) for i in range(4))
+    slow = window(900, 1.1, load_s=0.7, wait_s=0.05)
+    job = status(StepHistory(windows, slow, slow), others=0.05)
+    loading = tuple(replace(view, load_s=0.68) for view in job.ranks)
+    (item,) = assess_job(replace(job, ranks=loading), ())
+    assert (item.fault, item.subject.node) == (FaultClass.DATA_LOADER, "")
+    assert (item.kind, item.weight) == (SLOW_LOADER, Weight.CONVICTS)
+    one_is_quick = (replace(loading[0], load_s=0.01), *loading[1:])
+    (item,) = assess_job(replace(job, ranks=one_is_quick), ())
+    assert item.weight is Weight.HINTS
+
+
 @pytest.mark.parametrize(("rank", "step"), [(3, 0.4), (0, 12.0), (6, 0.52)])
 def test_a_rank_a_third_slower_is_named_once_the_job_was_faster(rank: int, step: float) -> None:
     """1.3 times slow: the others wait for a quarter of the step, far below half a second."""
@@ -142,6 +162,32 @@ def test_numbers_far_above_their_own_past_are_told_of(name: str, times: float) -
     (item,) = found(StepHistory(windows, window(880, 0.4), newest), others=0.01)
     assert (item.fault, item.subject.node) == (FaultClass.NUMERIC_NAN, "")
     assert item.weight is Weight.HINTS
+    assert "since step 129..924" in item.text
+    assert bad_number([item]).step == 129
+
+
+def test_where_a_rank_followed_its_loss_the_step_of_the_jump_is_known_exactly() -> None:
+    """The update before it may be what was wrong; without that a range of windows is told."""
+    windows = tuple(window(4 + 25 * i, 0.4, loss=2.0) for i in range(5))
+    job = status(StepHistory(windows, window(880, 0.4), window(900, 0.4, loss=90.0)))
+    told = tuple(replace(view, loss_off_since=228 + view.rank % 2) for view in job.ranks)
+    (item,) = jumps(replace(job, ranks=told))
+    assert (bad_number([item]).step, bad_number([item]).by_step) == (227, 228)
+
+
+def test_a_loss_that_jumps_where_all_replicas_are_equal_is_a_verdict_without_a_node() -> None:
+    """A search follows, which lets other machines compute those steps; nobody is accused."""
+    windows = tuple(window(4 + 25 * i, 0.4, loss=2.0) for i in range(5))
+    newest = window(900, 0.4, loss=90.0)
+    ranks = tuple(
+        RankView(rank, JOB.node_of(rank), alive=True, step=950, compared_tensors=12)
+        for rank in range(8)
+    )
+    history = StepHistory(windows, window(880, 0.4), newest)
+    items = tuple(jumps(JobStatus(JOB, ranks, 950, 0.1, stalled=False, silent=(), history=history)))
+    (verdict,) = decide(items, (), DecisionContext(NOW, JOB.name, 950, stalled=False))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.NUMERIC_NAN, ())
+    assert recommend(verdict).playbook == "locate-corruption"
 
 
 @pytest.mark.parametrize("values", [(4.0, 3.0, 2.0, 2.5), (-1.0, -1.1, -1.2, 8.0)])

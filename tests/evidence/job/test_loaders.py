@@ -224,6 +224,36 @@ def test_a_rank_that_loads_but_stands_elsewhere_is_judged_as_before() -> None:
     assert [e.fault for e in convicted(assess_job(status, ()))] == [FaultClass.HANG_MISMATCH]
 
 
+SUPERVISED = (
+    "pipe_messages.py:_read", "pipe_messages.py:receive_message",
+    "supervised_loader.py:_Maker.take", "supervised_loader.py:SupervisedLoader.__next__",
+    "train.py:main",
+)  # fmt: skip
+MAKES = ("loader_process.py:_make_batches", "loader_process.py:produce", *SUPERVISED[2:])
+PARKED = ("loader_process.py:_wait_for_orders", "loader_process.py:produce", *SUPERVISED[3:])
+
+
+@pytest.mark.parametrize(
+    ("seen", "fault", "nodes"),
+    [
+        ({"state": "R", "kernel_wait": ""}, FaultClass.DATA_LOADER, ()),
+        ({"stack": ("loader_process.py:_wait_for_room", *MAKES)}, FaultClass.DATA_LOADER, ()),
+        ({"state": "T"}, FaultClass.HANG_MISMATCH, ("n6",)),
+        (READS, FaultClass.STORAGE_CHECKPOINT, ("n6",)),
+    ],
+)
+def test_a_supervised_loader_is_looked_at_like_pytorchs(
+    seen: Mapping[str, object], fault: FaultClass, nodes: tuple[str, ...]
+) -> None:
+    """Its shadow stands by and is no culprit; the rank that waits for it hangs on no machine."""
+    status = hang([5], stack=SUPERVISED)
+    assert convicted(assess_job(status, ())) == []
+    process = worker(5, **{"stack": ("data.py:read_shard", *MAKES), **seen})  # type: ignore[arg-type]
+    processes = [rank_itself(5, SUPERVISED), worker(5, PARKED, pid=7), process]
+    answers = OTHERS if files_waited_for(processes) else ()
+    assert verdict_of(status, processes, answers)[:2] == (fault, nodes)
+
+
 def report(node: str, *rows: tuple[str, str, Value]) -> NodeReport:
     measured = tuple(Measurement(f"job.loader.{name}", subject, v) for name, subject, v in rows)
     result = CheckResult(LOADER_CHECK, ProbeStatus.MEASURED, measured)

@@ -10,11 +10,13 @@ import pytest
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.data.ledger import read_ledger
 from brctl.evidence.job.data.skew import Cause, LoadComparison, SlowCause, compare_loads
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.jobs.rank_history import RankHistory
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.verdict.decide import DecisionContext, decide
 from tests.evidence.job.test_loaders import NOW
 
@@ -133,6 +135,62 @@ def test_the_larger_of_two_causes_is_the_verdict_and_the_other_is_said(
     assert main.nodes == (("n4",) if faults[0] is FaultClass.STRAGGLER_SLOW else ())
     weights = {e.fault: e.weight for e in evidence if e.fault in faults}
     assert weights == {faults[0]: Weight.CONVICTS, faults[1]: Weight.HINTS}
+
+
+@pytest.mark.parametrize(
+    ("load_per_cpu", "load_s", "weight"),
+    [(0.5, 3.0, Weight.CONVICTS), (8.0, 3.0, Weight.HINTS), (8.0, 30.0, Weight.CONVICTS)],
+)
+def test_on_busy_hosts_only_what_takes_most_of_a_step_is_called_a_slow_loader(
+    load_per_cpu: float, load_s: float, weight: Weight
+) -> None:
+    """A loader that gets no processor is late like everything else there."""
+    found = histories(skew=False, ranks=8, load=lambda _: load_s)
+    load = Measurement("host.cpu.load_per_cpu", "", load_per_cpu)
+    reports = [
+        NodeReport(
+            node, Outcome.ANSWERED, (CheckResult("host.cpu", ProbeStatus.MEASURED, (load,)),)
+        )
+        for node in JOB.nodes
+    ]
+    (item,) = assess_job(advancing(found), reports)
+    assert (item.fault, item.weight) == (FaultClass.DATA_LOADER, weight)
+
+
+NOT_TOLD, SOME_LOADERS = (SlowCause.NOT_TOLD_APART, ()), (SlowCause.LOADERS, (3, 40))
+
+
+@pytest.mark.parametrize(
+    ("load_s", "cause", "beside"), [(2.0, NOT_TOLD, SOME_LOADERS), (8.0, SOME_LOADERS, NOT_TOLD)]
+)
+def test_without_cost_slow_loaders_hide_no_rank_that_computes_longer(
+    load_s: float, cause: Cause, beside: Cause
+) -> None:
+    """Whether its data or its GPU is to blame nobody knows, but that it is late is seen."""
+    load = {3: load_s, 40: load_s}
+    found = compared(histories(skew=False, cost=False, slower=1.5, load=lambda r: load.get(r, 0.0)))
+    assert ((found.cause, found.culprits), found.beside) == (cause, beside)
+
+
+def test_without_cost_slow_loaders_alone_have_nothing_beside_them() -> None:
+    found = compared(histories(skew=False, cost=False, load=lambda r: 3.0 if r in (3, 40) else 0.0))
+    assert (found.cause, found.beside) == (SlowCause.LOADERS, None)
+
+
+def test_a_slow_rank_beside_a_slow_loader_is_said_where_no_cost_tells_why() -> None:
+    found = histories(
+        skew=False, cost=False, ranks=24, slower=1.5, load=lambda r: 8.0 if r == 15 else 0.0
+    )
+    status = advancing({rank - 14: h for rank, h in found.items() if 14 <= rank < 22})
+    evidence, gaps = assess_job(status, ()), job_gaps(status, ())
+    assert against(evidence) == {(FaultClass.DATA_LOADER, "n2")}
+    hints = [e.text for e in evidence if e.fault is FaultClass.STRAGGLER_SLOW]
+    assert len(hints) == 1
+    assert "rank 3 on n4" in hints[0]
+    assert hints[0].endswith("imbalance or hardware, not told apart")
+    main = decide(evidence, gaps, DecisionContext(NOW, JOB.name, 100, stalled=False))[0]
+    assert main.fault is FaultClass.DATA_LOADER
+    assert any(gap.why.startswith("imbalance or hardware") for gap in main.not_checked)
 
 
 @pytest.mark.parametrize("unit", [0.0, 1e-200, 1.0, 5e11])

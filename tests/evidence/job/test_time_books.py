@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.evidence.job.time_books import account, booked, costs, lost_by_cause
+from brctl.evidence.job.time_books import (
+    account,
+    booked,
+    costs,
+    known_otherwise,
+    lost_by_cause,
+)
 from brctl.model.jobs.job_time import US, BookedSpan, DoneStep, JobIncident, JobTime
 from brctl.model.simulation import Book
 
@@ -59,6 +65,29 @@ def test_the_worked_example(
     assert seconds(time) == books
     assert round(time.ettr or 0, 4) == ettr
     assert sum(time.books_us.values()) == time.wall_us
+
+
+def test_what_was_known_differs_from_what_is_only_until_lost_steps_are_done_again() -> None:
+    """From the first step that is lost to its second time; and until it is seen to be spoilt."""
+    otherwise = known_otherwise(example(), [INCIDENT])
+    told = {at_s: otherwise(at_s * US) for at_s in (0, 60, 860, 870, 1005, 1194, 1325, 1335, 7195)}
+    assert [at_s for at_s, later in told.items() if later] == [870, 1005, 1194, 1325]
+    spoilt = known_otherwise(steps(1, 0, 1000), [NAN])
+    assert [at_s for at_s in (449, 460, 511, 512, 900) if spoilt(at_s * US)] == [460, 511]
+    assert not known_otherwise((), [NAN])(US)
+
+
+@pytest.mark.parametrize(("later_s", "changed"), [(5, True), (9.8, False)])
+def test_what_was_slow_is_told_by_the_steps_that_were_known_then(
+    later_s: float, changed: bool
+) -> None:
+    """A hot update halves the step: hours before it were wholly productive when they ended."""
+    before = steps(1, 0, 1000)
+    each_us = round(later_s * US)
+    after = [DoneStep(101 + n, 1000 * US + (n + 1) * each_us, each_us) for n in range(300)]
+    otherwise = known_otherwise([*before, *after], [])
+    assert [otherwise(at_s * US) for at_s in (5, 500, 1000)] == [False, changed, changed]
+    assert not otherwise(after[-1].end_us)
 
 
 def test_an_incident_costs_what_it_made_lost() -> None:

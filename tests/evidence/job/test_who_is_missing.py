@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from brctl.engine.job.conclude import assess_hang, hangs
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.ends import first_ends
@@ -110,6 +111,65 @@ def test_a_rank_in_the_jobs_own_code_is_said_to_be() -> None:
         Weight.CONTEXT, FaultClass.USER_CODE, "n6",
     )  # fmt: skip
     assert hook in own.text
+
+
+ABORTED = {"alive": False, "exit_status": -6, "process_state": None}
+SAMPLER = "sampler.py:pack"
+
+
+def but_one_aborted(end: Mapping[str, object] = ABORTED) -> JobStatus:
+    """Rank 5 loads; all others waited for it, and their watchdogs ended them."""
+    gone = {rank: end for rank in range(8) if rank != 5}
+    return stalled({**gone, 5: {"phase": "load", "process_state": "R"}})
+
+
+def test_where_watchdogs_ended_the_others_the_one_left_over_is_looked_at() -> None:
+    """It says that it loads, and computes in the job's own code: it waits for no loader."""
+    status = but_one_aborted()
+    assert hangs(status)
+    status, looked = assess_hang(status, [RankStack(5, (SAMPLER,), own_frame=SAMPLER)])
+    assert looked == ((), ())
+    found = assess_job(status, ())
+    assert convicted(found) == {("n6", FaultClass.HANG_MISMATCH)}
+    assert {e.kind for e in found if e.fault is FaultClass.USER_CODE} == {"job.rank.own-code"}
+
+
+def test_long_work_that_outlasted_the_others_watchdogs_is_a_lead_on_its_node() -> None:
+    status = but_one_aborted()
+    views = (
+        replace(view, phase="evaluation", phase_age_s=1900.0) if view.alive else view
+        for view in status.ranks
+    )
+    found = assess_job(replace(status, ranks=tuple(views)), ())
+    (item,) = [e for e in found if e.fault is FaultClass.HANG_MISMATCH]
+    assert (item.subject.node, item.weight) == ("n6", Weight.HINTS)
+
+
+@pytest.mark.parametrize(
+    "end", [{**ABORTED, "exit_status": -9}, {**ABORTED, "phase": "forward"},
+            {**ABORTED, "exit_status": 0}],
+    ids=["killed", "crashed", "left"],
+)  # fmt: skip
+def test_where_the_others_ended_otherwise_the_one_left_over_holds_nobody_up(
+    end: Mapping[str, object],
+) -> None:
+    assert not hangs(but_one_aborted(end))
+
+
+@pytest.mark.parametrize(
+    "held", [{"process_state": "T"}, {"process_state": "t"},
+             {"process_state": "D", "kernel_wait": "__refrigerator"},
+             {"process_state": "S", "kernel_wait": "do_freezer_trap"}],
+)  # fmt: skip
+@pytest.mark.parametrize("phase", ["load", "all_reduce", "evaluation"])
+def test_a_process_that_somebody_holds_is_the_absent_one_wherever_it_stands(
+    phase: str, held: Mapping[str, object]
+) -> None:
+    """By a signal, a debugger or the freezer: it waits neither for its batch nor for its peers."""
+    found = assess_job(stalled({5: {"phase": phase, **held}}), ())
+    assert convicted(found) == {("n6", FaultClass.HANG_MISMATCH)}
+    (item,) = [e for e in found if e.weight is Weight.CONVICTS]
+    assert RankView(5, "n6", **held).stopped_by in item.text  # type: ignore[arg-type]  # by name
 
 
 def silent(node: str, outcome: Outcome) -> tuple[NodeReport, ...]:

@@ -88,8 +88,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "g1:5:6 [0] NCCL WARN Call to connect to 10.2.0.9<51234> failed : No route to host",
         "g1:5:6 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.2.0.9<5123> failed : Connection timed out",
         "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (g0, 29500).",
-        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 63/64 clients joined.",
         "socket.gaierror: [Errno -3] Temporary failure in name resolution",
     ),
     "network-switch": (
@@ -156,6 +154,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
     ),
     "nccl-config": (
+        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
+        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 63/64 clients joined.",
         "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
         "g1:2:3 [0] NCCL WARN Bootstrap : no socket interface found",
         "g1:2:3 [0] NCCL WARN NET/OFI fi_getinfo() failed for provider cxi: No data available",
@@ -181,6 +181,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "data-loader": (
         "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
         "RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly",
+        "RuntimeError: unable to write to file </torch_811_2091544_12>: No space left on device (28)",
+        "RuntimeError: unable to mmap 4096 bytes from file </torch_77_1830_3>: Cannot allocate memory (12)",
         "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
         "RuntimeError: received 0 items of ancdata",
         "PIL.UnidentifiedImageError: cannot identify image file <_io.BytesIO object>",
@@ -361,7 +363,7 @@ STORIES: tuple[tuple[str, str], ...] = (
     ("user-code","Xid (PCI:0000:1a:00): 43, pid=88, name=python\nNVRM: Xid (PCI:0000:1a:00): 13, pid=88, Graphics SM Warp Exception"),
     ("driver-firmware", "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"),
     ("no-fault", "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"),
-    ("network-eth", "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for key: store_based_barrier_key:1 (world_size=8, worker_count=4, timeout=0:30:00)"),
+    ("nccl-config", "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for key: store_based_barrier_key:1 (world_size=8, worker_count=4, timeout=0:30:00)"),
     ("hang-mismatch", "g1:2:3 [0] NCCL WARN Mismatched collective detected, please check your collective calls at and around rank 3"),
     ("unknown", "[Rank 0] Observed flight recorder dump signal from another rank via TCPStore."),
     ("storage-checkpoint", "kworker/u200:1: attempt to access beyond end of device"),

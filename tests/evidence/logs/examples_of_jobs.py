@@ -8,6 +8,22 @@ Written from the programs' own message texts; every name and number is made up.
 WARN = "gx4:310:552 [2] NCCL WARN "
 
 JOB_LINES: tuple[tuple[str, str], ...] = (
+    ("no-fault", "Allocator (GPU_0) ran out of memory trying to allocate 2GiB. The caller indicates that this is not a failure."),
+    ("straggler-slow", "report: rank 13 is 1.8x slower than the median in forward"),
+    ("user-code", "run.sh: line 12: syntax error near unexpected token `done'"),
+    ("environment-mismatch", "ERROR: Could not find a version that satisfies the requirement torch==9.1"),
+    ("preemption-sigterm", "job 881 cancelled by user ab12"),
+    ("hang-mismatch", "rank 3 did not join collective 4412; the others wait"),
+    ("hang-mismatch", "what():  [enforce fail at gloo/transport/tcp/pair.cc:402] op.preamble.length <= op.nbytes. 90112 vs 86016"),
+    ("hang-mismatch", "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting"),
+    ("nvlink", "gx4:310:552 [2] transport/nvls.cc:231 NCCL WARN Cuda failure 1 'invalid argument'"),
+    ("network-ib", "NETDEV WATCHDOG: ib3 (mlx5_core): transmit queue 4 timed out"),
+    ("data-loader", "RuntimeError: Too many open files. Communication with the workers is no longer possible."),
+    ("data-loader", "RuntimeError: unable to open shared memory object </torch_412_9> in read-write mode: No space left on device"),
+    ("disk-full", "kubelet: eviction manager: node gx4 has disk pressure, reclaiming"),
+    ("disk-full", "copy stopped: /scratch is 100% full"),
+    ("preemption-sigterm", "Received SIGTERM: 15, ending the run, final checkpoint saved"),
+    ("driver-firmware", "NVRM: GPU 0000:4b:00.0: RmInitAdapter failed! (0x63:0x56:1689)\nBUG: kernel NULL pointer dereference, address: 0000000000000040"),
     ("gpu-oom", "train.cu:88: CUDA error 2: cudaErrorMemoryAllocation"),
     ("gpu-memory-ecc", "launch returned CUDA_ERROR_ECC_UNCORRECTABLE on device 4"),
     ("gpu-memory-ecc", WARN + "Cuda failure 214 'uncorrectable ECC error encountered'"),

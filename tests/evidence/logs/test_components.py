@@ -22,6 +22,7 @@ FAILING = {
     "gpu-lost": "|   0  ERR!                Off  | 00000000:00:1E.0 Off |                 ERR! |",
     "pcie": "pcieport 000d:00:01.0: bridge window [io size 0x1000]: can't assign; no space",
     "thermal-power": "slot 2 PSU2 input degraded",
+    "network-eth": "vobd: watchdog timeout occurred on uplink vmnic3",
     "node-failure": "prdf: Hardware Callout, core deconfigured, Error 0xE500",
     "data-loader": "unexpected end of data, part 00000022.tar failed",
     "nccl-config": "socket creation failed: Address family not usable here",
@@ -121,6 +122,14 @@ def test_a_daemon_that_does_not_start_is_the_infrastructures() -> None:
     event = component_event(numbered("slurmd: fatal: no config"), "a", unread)
     assert event is not None
     assert event.signature.side is Origin.INFRA
+
+
+def test_a_task_that_waits_in_a_file_systems_code_waits_for_storage() -> None:
+    """A call trace without its head is of the class of the code that most of its frames are in."""
+    frames = [f"[99.{n}] [<ffffffffa03{n}>] ? fh_verify+0x277/0x477 [nfsd]" for n in range(4)]
+    event = component_event(numbered(*frames, "[99.9] kthread+0x81/0x89"), "a.log", unread)
+    assert event is not None
+    assert event.signature.fault is FaultClass.STORAGE_CHECKPOINT
 
 
 @pytest.mark.parametrize(("frames", "found"), [(4, False), (5, True)])

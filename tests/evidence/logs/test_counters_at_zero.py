@@ -9,6 +9,12 @@ AT_ZERO = {
     "states": ["HW Slowdown : Not Active", "SW Thermal Slowdown : Not Active", "Power: Not Active"],
     "a table of tests": ["| NVML Library | Pass |", "| Inforom | Pass |", "| Denylist | Pass |"],
     "perfquery": ["SymbolErrorCounter:......0", "LinkDownedCounter:......0", "RcvErrors:......0"],
+    "parts of a machine": [
+        "Power Supply 1: Present, OK",
+        "Fan 1A: 9800 RPM, OK",
+        "Inlet: 24 C, OK",
+    ],
+    "tests by name": ["PASS: pcie bandwidth", "PASS: nvlink", "PASS: gpu memory, 0 errors"],
     "words": ["No Memory errors.", "No PCIe AER errors.", "No MCE errors."],
 }
 NOT_AT_ZERO = {

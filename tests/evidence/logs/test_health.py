@@ -50,6 +50,39 @@ def test_a_proof_makes_it_no_fault_and_an_error_after_it_does_not(proof: Sequenc
     assert classify(*proof, STRANGE).fault is FaultClass.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["[test-run] step 100 train accuracy: 0.41", "epoch 3/90 | total training time: 341 s",
+     "wandb: Run summary:", "wandb: Waiting for W&B process to finish... (failed 1).",
+     "wandb: Synced 5 W&B file(s), 0 media file(s) and 2 artifact file(s)"],
+)  # fmt: skip
+def test_what_a_run_prints_on_its_way_or_when_it_failed_proves_no_health(line: str) -> None:
+    """Beside it stands what is printed at a good end alone."""
+    assert classify(line).fault is FaultClass.UNKNOWN
+    for ended in ("test accuracy: 0.91", "epoch 90/90 | total training time: 341 s",
+                  "wandb: Waiting for W&B process to finish... (success)."):  # fmt: skip
+        assert classify(ended).fault is FaultClass.NO_FAULT
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ERROR: this message cannot be safely ignored", "ERROR: it is not safe to ignore this",
+     "ERROR: it is not harmless", "ERROR: that can't be ignored",
+     "[rank3] NCCL error: timeout. At exit it can be ignored"],
+)  # fmt: skip
+def test_an_alarm_that_denies_being_harmless_is_one(line: str) -> None:
+    """And one that says it without a but is none."""
+    assert classify(*STEPS, line).fault is not FaultClass.NO_FAULT
+    for harmless in ("ERROR: this message can be safely ignored", "error 4, which is harmless"):
+        assert classify(*STEPS, harmless).fault is FaultClass.NO_FAULT
+
+
+def test_a_cause_stays_one_though_its_line_calls_it_harmless() -> None:
+    """A program's word is believed where nothing else is known of the line."""
+    lost = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus. This can be safely ignored"
+    assert classify(*STEPS, lost).fault is FaultClass.GPU_LOST
+
+
 def test_cron_at_work_proves_no_health() -> None:
     """The log of a machine that dies without a word ends so."""
     assert (
@@ -262,9 +295,133 @@ def test_both_spellings_of_a_corrected_error_carry_their_own_count() -> None:
         "epoch=0/micro_step=40/global_step=40, RunningAvgSamplesPerSec=51.7, CurrSamplesPerSec=52.0",
         "81/81 [=====] - 2s 20ms/step - loss: 0.31 - val_loss: 0.35",
         "Epoch 4/9 done in 88.1s, train loss 0.61",
+        "[INFO] Done. Total time 3h12m",
+        "Test set: Average loss: 0.0312, Accuracy: 9893/10000 (99%)",
+        "881 State COMPLETED ExitCode 0:0 Elapsed 02:11:00",
     ],
 )
 def test_results_of_tests_and_rows_of_other_trainers_prove_health(line: str) -> None:
     """What only a job that went well prints is a proof, until a failure follows it."""
     assert classify(line).fault is FaultClass.NO_FAULT
     assert classify(line, "RuntimeError: CUDA error: out of memory").fault is FaultClass.GPU_OOM
+
+
+LOADER_ENDS = (
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f12>",
+    "Traceback (most recent call last):",
+    '  File "/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 1704, in __del__',
+    "    self._shutdown_workers()",
+    "RuntimeError: DataLoader worker (pid(s) 812) exited unexpectedly",
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_what_a_loader_raises_at_the_end_of_a_process_is_no_fault(prefix: str) -> None:
+    """Python printed it and went on; the same words of a rank that ended are a fault."""
+    ends = [prefix + line for line in LOADER_ENDS]
+    assert classify(*STEPS, "Training completed.", *ends).fault is FaultClass.NO_FAULT
+    assert classify(*STEPS, *ends[1:]).fault is FaultClass.DATA_LOADER
+
+
+def test_another_exception_behind_an_ignored_one_is_read() -> None:
+    """The ignored one ends with its own last line, and with any line that is none of it."""
+    crash = ("Traceback (most recent call last):", '  File "/job/train.py", line 4, in <module>',
+             "KeyError: 'warmup'")  # fmt: skip
+    assert classify(*LOADER_ENDS, *crash).fault is FaultClass.USER_CODE
+    cut_off = LOADER_ENDS[:3]
+    assert classify(*cut_off, "ranks meet", *crash).fault is FaultClass.USER_CODE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "input: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "hidden: CUDA error: device-side assert triggered",
+        "rtcheck: NCCL error: unhandled system error, rank 3 aborted",
+        "integrity: shard 7 of the checkpoint failed its digest, aborting",
+        "Feb  1 08:00:00 g3 integrity: shard 7 failed its digest, aborting",
+        "[  812.000001] input: CUDA error: device-side assert triggered",
+        "i40e 0000:3d:00.0: PF reset failed, err -5 aq_err I40E_AQ_RC_EINVAL",
+        "nvme nvme1: globally duplicate IDs for nsid 1: disk lookup failed",
+        "nvme nvme1: failed to mark controller CONNECTING",
+        "mdadm[812]: DeviceDisappeared event detected on md device /dev/md0: array failed",
+        "timeout detected: no heartbeat from rank 7 for 60 s",
+        "failure seen: none of the replicas answered",
+    ],
+)
+def test_what_only_looks_like_a_known_harmless_line_counts(line: str) -> None:
+    """Behind sound steps each is an alarm: who speaks, or one harmless word, settles nothing."""
+    assert classify(*STEPS, line).fault is not FaultClass.NO_FAULT
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[  812.000001] input: Logitech device failed to answer", "errors detected: 0, next at 9",
+     "Feb  1 08:00:00 g3 kernel: hid-generic 0003:046D: probe failed with error -22",
+     "Feb  1 08:00:00 g3 ntpd[81]: bind failed", "timeouts seen: none",
+     "Feb  1 08:00:00 g3 kernel: [    9.1] rtc_cmos 00:01: unable to read the time"],
+)  # fmt: skip
+def test_a_part_that_no_job_uses_alarms_nobody(line: str) -> None:
+    """The kernel and the node's daemons speak of radios, clocks and consoles all day."""
+    assert classify(*STEPS, line).fault is FaultClass.NO_FAULT
+
+
+ANSWERED = "sd 0:0:3:0: [{}] tag#1 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK"
+REFUSED = "sd 0:0:3:0: [{}] tag#1 Add. Sense: Invalid command operation code"
+SESSION_BACK = "iscsid: Connection1:0 to [target: a, portal: b] through [iface: c] is operational now"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lost", "other", "own"),
+    [
+        ("connection1:0: detected conn error (1020)", SESSION_BACK.replace("1:0", "2:0"), SESSION_BACK),
+        ("iscsid: Kernel reported iSCSI connection 1:0 error (1022)", SESSION_BACK.replace("1:0", "2:0"), SESSION_BACK),
+        ("device-mapper: multipath: 253:3: Failing path 8:16.", "multipathd[8]: 8:32: reinstated", "multipathd[8]: 8:16: reinstated"),
+        ("multipathd[8]: mpatha: remaining active paths: 0", "multipathd[8]: mpathb: remaining active paths: 2", "multipathd[8]: mpatha: remaining active paths: 1"),
+        (ANSWERED.format("sdb"), REFUSED.format("sdj"), REFUSED.format("sdb")),
+    ],
+)  # fmt: skip
+def test_the_end_of_one_devices_failure_settles_no_others(lost: str, other: str, own: str) -> None:
+    """A session, a path and a disk are told apart by the name that both lines give."""
+    started = "systemd[1]: Started Session 4 of user root"
+    assert classify(lost, other, started).fault is FaultClass.STORAGE_CHECKPOINT
+    assert classify(lost, own, started).fault is not FaultClass.STORAGE_CHECKPOINT
+
+
+def test_a_disk_that_refuses_a_command_often_is_as_well_as_before() -> None:
+    """Its sense says each time what the failure was; nothing came and went."""
+    refused = (ANSWERED.format("sdb"), REFUSED.format("sdb")) * 4
+    said = classify(*refused, "systemd[1]: Started Session 4 of user root")
+    assert said.fault is not FaultClass.STORAGE_CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "WARNING: Pool 'tank' has encountered an uncorrectable I/O failure and has been suspended.",
+        "sd 2:0:0:0: rejecting I/O to offline device",
+        "sd 0:0:1:0: [sdb] FAILED Result: hostbyte=DID_NO_CONNECT driverbyte=DRIVER_OK",
+        "sd 0:0:1:0: [sdb] Synchronize Cache(10) failed: Result: hostbyte=DID_NO_CONNECT",
+        "md: super_written gets error=-5",
+    ],
+)
+def test_a_session_or_a_refusal_settles_no_dead_device(lost: str) -> None:
+    """Neither an iSCSI login nor a disk without an optional command brings a device back."""
+    for over in (SESSION_BACK, REFUSED.format("sdj"), REFUSED.format("sdb")):
+        said = classify(lost, over, "systemd[1]: Started Session 4 of user root")
+        assert said.fault is FaultClass.STORAGE_CHECKPOINT
+
+
+def test_what_names_no_sensor_is_settled_by_its_own_input() -> None:
+    """A server that answers one node again may still be silent for another."""
+    lost = b"2026-02-01T08:00:00Z n1 kernel: nfs: server fs1 not responding, still trying"
+    back = b"2026-02-01T09:00:00Z n2 kernel: nfs: server fs1 OK"
+
+    def read(*logs: tuple[str, bytes]) -> FaultClass:
+        readers = {source: LineReader(source, INDEX) for source, _ in logs}
+        for number, (source, line) in enumerate(logs, 1):
+            readers[source].read(number, line)
+        return judge("", [e for reader in readers.values() for e in reader.events()]).fault
+
+    assert read(("n1", lost), ("n2", back)) is FaultClass.STORAGE_CHECKPOINT
+    assert read(("n1", lost), ("n1", back)) is FaultClass.NO_FAULT

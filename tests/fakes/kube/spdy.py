@@ -8,6 +8,7 @@ k8s.io/apimachinery/pkg/util/remotecommand (streams).
 import json
 import os
 import queue
+import select
 import signal
 import struct
 import subprocess
@@ -45,6 +46,8 @@ SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY = 1, 2, 3, 6, 7
 _VERSION = 0x8003
 _FIN = 1
 _CHUNK = 1 << 15
+_LOOK_S = 0.2
+"""How often a process that reads no input lets us look for its client."""
 
 
 class ExecSession:
@@ -57,7 +60,8 @@ class ExecSession:
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
         self._deflate = zlib.compressobj(zdict=DICTIONARY)
         self._streams: dict[str, int] = {}
-        self._input: queue.Queue[bytes | None] = queue.Queue()
+        # Bounded: as with a kubelet, a client waits for a process that reads slowly.
+        self._input: queue.Queue[bytes | None] = queue.Queue(4)
 
     def serve(self, wanted: set[str], start: Callable[[], "subprocess.Popen[bytes]"]) -> None:
         """Open the streams, run the process, tell its status; returns when the client has gone."""
@@ -86,9 +90,9 @@ class ExecSession:
         flags, body = second >> 24, self._read(second & 0xFFFFFF)
         if not first >> 31:
             if first == self._streams.get("stdin"):
-                self._input.put(body or None)
+                self._pass_on(body or None)
                 if flags & _FIN and body:
-                    self._input.put(None)
+                    self._pass_on(None)
             return
         kind = first & 0xFFFF
         if kind == SYN_STREAM:
@@ -101,6 +105,21 @@ class ExecSession:
             self._send(PING, body)
         elif kind == GOAWAY:
             raise EOFError
+
+    def _pass_on(self, data: bytes | None) -> None:
+        """Hand input to the process when it has room, for as long as the client is there."""
+        while True:
+            with suppress(queue.Full):
+                self._input.put(data, timeout=_LOOK_S)
+                return
+            if self._has_client_gone():
+                raise EOFError
+
+    def _has_client_gone(self) -> bool:
+        """Whether it has closed, though what it sent before is still unread."""
+        look = select.poll()
+        look.register(self._incoming, select.POLLRDHUP)
+        return bool(look.poll(0))
 
     def _stream_type(self, block: bytes) -> str:
         raw = self._inflate.decompress(block)
@@ -128,12 +147,15 @@ class ExecSession:
 
     def _feed(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin
+        data: bytes | None = b""
         with suppress(OSError):
             while data := self._input.get():
                 process.stdin.write(data)
                 process.stdin.flush()
         with suppress(OSError):
             process.stdin.close()
+        while data:  # it reads no more of what still comes
+            data = self._input.get()
 
     def _answer(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout

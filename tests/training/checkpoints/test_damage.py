@@ -4,22 +4,27 @@ import fcntl
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from brctl.training.checkpoints import start
+from brctl.training.checkpoints import helper_process, start
+from brctl.training.checkpoints.agreement import Ranks
+from brctl.training.checkpoints.disk import StepFiles
+from brctl.training.checkpoints.helper_process import HelperProcess
 from brctl.training.checkpoints.memory import FreeMemory
 from brctl.training.checkpoints.slots import SlotFile
+from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
 from brctl.training.step_checkpoints import (
     NothingToResumeError,
     Settings,
     StartError,
     StepCheckpoints,
 )
+from tests.fakes.checkpoint_helper import FakeHelper
 from tests.training.checkpoints.toy_job import Starter, ToyJob
 
 pytestmark = pytest.mark.torch
@@ -45,6 +50,10 @@ def backed_up(job: ToyJob, rank: int = 0) -> int:
     return int(str(steps[-1]["backed_up"])) if steps else 0
 
 
+def lagging(job: ToyJob) -> int:
+    return int(str(job.steps()[-1]["lagging"]))
+
+
 def test_training_goes_on_when_a_helper_dies_and_saves_go_on_when_it_is_back(job: ToyJob) -> None:
     """One clear line; the last step stays meanwhile, and a machine may be lost afterwards."""
     job.start(steps=10_000)
@@ -59,6 +68,24 @@ def test_training_goes_on_when_a_helper_dies_and_saves_go_on_when_it_is_back(job
     assert job.resumed() >= kept
 
 
+def test_training_goes_on_beside_a_peer_that_stands_still(job: ToyJob) -> None:
+    """Saves are skipped and counted, the last one stays; it is there after a crash."""
+    job.start(steps=10_000)
+    job.until(lambda: backed_up(job) >= 2, "the first backups")
+    helper = job.helper_pid(1)
+    os.kill(helper, signal.SIGSTOP)
+    try:
+        before = lagging(job)
+        job.until(lambda: lagging(job) >= before + 3, "saves that are skipped")
+        kept = backed_up(job)
+        assert job.last_step() > kept + 1
+        job.crash()
+    finally:
+        os.kill(helper, signal.SIGKILL)
+    job.start(steps=10_000)
+    assert job.resumed() >= kept
+
+
 def test_a_damaged_slot_is_replaced_by_the_peers_copy(job: ToyJob) -> None:
     """The line names the file; the step is the same."""
     job.start(steps=4)
@@ -69,6 +96,30 @@ def test_a_damaged_slot_is_replaced_by_the_peers_copy(job: ToyJob) -> None:
     job.start(steps=8)
     assert job.resumed() == header.step
     assert f"{path}: the checksum of block 0 differs" in job.text(0)
+
+
+class StartedHelper:
+    """A helper's process that runs until it is ended."""
+
+    terminated = False
+
+    def terminate(self) -> None:
+        self.terminated = True
+
+
+def test_a_helper_that_is_back_and_cannot_join_the_others_is_said_and_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would bring nothing to anybody, and all saves would be skipped without a word."""
+    process = StartedHelper()
+    inventory = HeldCopies((), (), (), ("127.0.0.1", 1))
+    refusal = {"done": False, "reason": "rank-00000.own is gone"}
+    monkeypatch.setattr(helper_process, "_start", lambda _: (process, inventory))
+    monkeypatch.setattr(helper_process, "_ask", lambda *_: refusal)
+    helper = HelperProcess(HelperSpec("toy", "l", 1, 0, {0: 0}, (), tmp_path))
+    helper._start_again()
+    assert process.terminated
+    assert "helper is not back: rank-00000.own is gone" in capsys.readouterr().err
 
 
 def on_disk(job: ToyJob) -> list[str]:
@@ -145,6 +196,153 @@ def test_the_fallback_is_asked_where_nothing_good_is_left(tmp_path: Path) -> Non
     again = StepCheckpoints(model, optimizer, axes="dp=1", settings=settings)
     assert (again.step, again.resumed) == (41, True)
     again.close()
+
+
+Keep = Callable[..., StepCheckpoints]
+
+
+@pytest.fixture
+def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keep]:
+    """Checkpoints of a job of one rank, begun anew at each call."""
+    monkeypatch.setattr(start, "HelperProcess", FakeHelper)
+    made: list[StepCheckpoints] = []
+
+    def begin(job: str = "toy", **options: object) -> StepCheckpoints:
+        torch.manual_seed(len(made))
+        model = nn.Linear(4, 4)
+        settings = Settings(job=job, directory=tmp_path / "slots", disk=tmp_path / "disk",
+                            disk_every=1)  # fmt: skip
+        arguments = {"axes": "dp=1", "settings": settings, **options}
+        made.append(StepCheckpoints(model, torch.optim.SGD(model.parameters()), **arguments))  # type: ignore[arg-type]  # by name
+        return made[-1]
+
+    yield begin
+    for checkpoints in made:
+        checkpoints.close(wait_s=0)
+
+
+def test_weights_that_were_loaded_and_not_trusted_are_not_trained_on(
+    keep: Keep, tmp_path: Path
+) -> None:
+    """A fallback that has nothing either would begin with them, called step 0."""
+    first = keep(others={"data": Position(1)})
+    first.step_done(lambda: None)
+    with pytest.raises(NothingToResumeError, match="ValueError: of another size"):
+        keep(others={"data": Position(2)}, fallback=lambda: 0)
+    assert keep(others={"data": Position(2)}, fallback=lambda: 30).step == 30
+    assert [h.step for _, h in SlotFile.open(tmp_path / "slots" / "rank-00000.own").whole()] == []
+
+
+def test_a_job_that_begins_anew_on_purpose_does_so_though_disks_have_its_steps(
+    keep: Keep, tmp_path: Path
+) -> None:
+    first = keep()
+    first.step_done(lambda: None)
+    slot, _ = SlotFile.open(tmp_path / "slots" / "rank-00000.own").whole()[0]
+    slot.add_checksums()
+    StepFiles(tmp_path / "disk" / "toy").write(slot)
+    again = keep(resume=False)
+    assert (again.step, again.resumed) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "options", [{"resume": False}, {"fallback": lambda: 7}], ids=["anew", "elsewhere"]
+)
+def test_another_jobs_steps_are_not_thrown_away(keep: Keep, options: dict[str, object]) -> None:
+    """Two jobs with one BRCTL_SLOT_DIR: the other one may wait for its restart."""
+    first = keep("first")
+    first.step_done(lambda: None)
+    with pytest.raises(StartError, match="holds steps of job 'first', which may go on from them"):
+        keep("second", **options)
+    assert keep("first").step == 1
+
+
+def test_a_job_says_from_which_step_it_goes_on(
+    keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever meant to start another job under its name sees it."""
+    first = keep()
+    first.step_done(lambda: None)
+    keep()
+    said = "goes on from step 1 of attempt 1: 1 shards, 0 from disks, 0 from other machines"
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_of_another_brctl_is_kept_for_it(keep: Keep, tmp_path: Path) -> None:
+    """Its copy may be the only one."""
+    keep()
+    path = tmp_path / "slots" / "rank-00000.own"
+    content = bytearray(path.read_bytes())
+    content[8] = 9
+    path.write_bytes(content)
+    with pytest.raises(StartError, match="version 9 of the file, 1 can be read; go on with that"):
+        keep()
+    assert path.read_bytes() == content
+
+
+def test_training_goes_on_where_a_part_stops_telling_its_state(
+    keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it raises; later steps are counted as not saved."""
+    data = Position(1)
+    checkpoints = keep(others={"data": data})
+    data.broken = True
+    for _ in range(2):
+        checkpoints.step_done(lambda: None)
+    assert (checkpoints.step, checkpoints.counts.saved) == (2, 0)
+    assert "step 1 is not saved, nor are later ones" in capsys.readouterr().err
+    data.broken = False
+
+
+def test_training_goes_on_where_a_bad_step_cannot_be_noted(
+    keep: Keep, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And it is said that the step is offered again."""
+    first = keep()
+    first.step_done(lambda: None)
+    again = keep()
+    (tmp_path / "slots" / "never.new").mkdir()
+    again.step_done(lambda: None, loss=float("nan"))
+    assert again.counts.not_finite == 1
+    assert "step 1 led to a loss that is no number, and is offered again" in capsys.readouterr().err
+
+
+def test_a_rank_that_an_exception_ends_waits_for_no_other(
+    keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`finally: checkpoints.close()` would keep its error back for half an hour."""
+    checkpoints = keep()
+    asked: list[int] = []
+    monkeypatch.setattr(Ranks, "lowest", lambda _, value: asked.append(value))
+    with pytest.raises(KeyError):
+        _fail_and_close(checkpoints)
+    assert asked == []
+    checkpoints.close(wait_s=0)
+    assert len(asked) == 1
+
+
+def _fail_and_close(checkpoints: StepCheckpoints) -> None:
+    try:
+        raise KeyError("the script's own")
+    finally:
+        checkpoints.close()
+
+
+class Position:
+    """A data position that takes a state of its own size only."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.broken = False
+
+    def state_dict(self) -> dict[str, object]:
+        if self.broken:
+            raise RuntimeError("the queue is gone")
+        return {"size": self.size}
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        if state["size"] != self.size:
+            raise ValueError("of another size")
 
 
 def test_a_machine_that_is_too_small_is_refused_before_the_first_step(

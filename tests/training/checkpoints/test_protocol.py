@@ -1,4 +1,8 @@
-"""The rule for slots, in every state that ranks can reach."""
+"""The rule for slots, in every state that ranks can reach.
+
+How often a rule loses all steps depends on how long copies and transfers take; whether it can does
+not. So every order of events is looked at, in place of draws from durations that nobody measured.
+"""
 
 import pytest
 

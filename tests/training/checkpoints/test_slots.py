@@ -1,5 +1,6 @@
 """Slots in shared memory: what a kill, a flipped bit, a cut file or a foreign job leaves."""
 
+import errno
 import os
 import signal
 import stat
@@ -51,6 +52,22 @@ def test_a_file_is_allocated_whole_and_private(slots: SlotFile) -> None:
     assert status.st_size == file_bytes(CAPACITY)
     assert status.st_blocks * 512 >= status.st_size
     assert stat.S_IMODE(status.st_mode) == 0o600
+
+
+def test_a_file_system_that_is_full_leaves_what_was_there(
+    slots: SlotFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted as free and gone a moment later: the older copies stay, and no part of a new file."""
+    fill(slots.slots[0], 8)
+
+    def full(descriptor: int, start: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        SlotFile.create(slots.path, 2 * CAPACITY)
+    assert [path.name for path in tmp_path.iterdir()] == ["rank-00000.own"]
+    assert [header.step for _, header in SlotFile.open(slots.path).whole()] == [8]
 
 
 def test_what_one_process_wrote_another_reads(slots: SlotFile) -> None:
@@ -185,6 +202,44 @@ def test_a_step_on_disk_is_whole_or_not_there(slots: SlotFile, tmp_path: Path) -
     }  # fmt: skip
 
 
+def test_a_step_that_another_machine_still_needs_stays_on_a_shared_disk(
+    slots: SlotFile, tmp_path: Path
+) -> None:
+    """Rank 1's machine is two steps behind: the only step of both must not go."""
+    disk, other = StepFiles(tmp_path / "disk"), SlotFile.create(tmp_path / "other", CAPACITY)
+    fill(other.slots[0], 5, rank=1)
+    disk.write(other.slots[0])
+    for step in (5, 10, 15):
+        fill(slots.slots[0], step)
+        disk.write(slots.slots[0])
+        disk.remove_old((0,))
+    assert [(path.parent.name[-2:], rank) for path, rank in disk.all()] == [
+        ("15", 0), ("10", 0), ("05", 0), ("05", 1),
+    ]  # fmt: skip
+
+
+def test_ranks_that_come_no_more_keep_no_steps_on_a_disk(slots: SlotFile, tmp_path: Path) -> None:
+    """A machine that holds other ranks after a restart, or a shared disk of a job that shrank."""
+    disk = StepFiles(tmp_path / "disk")
+    for rank, step, attempt in [(1, 5, 1), *((0, step, 2) for step in range(6, 16))]:
+        fill(slots.slots[0], step, rank=rank, attempt=attempt)
+        disk.write(slots.slots[0])
+        disk.remove_old((rank,))
+    assert [path.parent.name[-2:] for path, _ in disk.all()] == ["15", "14"]
+
+
+def test_a_step_of_the_attempt_before_stays_until_all_ranks_wrote_one_of_this(
+    slots: SlotFile, tmp_path: Path
+) -> None:
+    """Rank 1's machine has not written since the restart: the only step of both must not go."""
+    disk = StepFiles(tmp_path / "disk")
+    for rank, step, attempt in [(1, 5, 1), (0, 5, 1), (0, 6, 2), (0, 7, 2), (0, 8, 2)]:
+        fill(slots.slots[0], step, rank=rank, attempt=attempt)
+        disk.write(slots.slots[0])
+        disk.remove_old((rank,))
+    assert [path.parent.name[-2:] for path, _ in disk.all()] == ["08", "07", "06", "05", "05"]
+
+
 def test_a_slot_overwritten_under_a_slow_disk_is_not_kept(slots: SlotFile, tmp_path: Path) -> None:
     """Its checksums tell, and nothing is left behind."""
     fill(slots.slots[0], 5)
@@ -219,6 +274,23 @@ def test_steps_not_to_be_offered_again_are_remembered(tmp_path: Path) -> None:
     assert read_never(path) == (Saved(1, 5), Saved(1, 8))
     path.write_text("{")
     assert read_never(path) == ()
+
+
+def test_a_directory_in_use_is_said_with_what_to_do(tmp_path: Path) -> None:
+    """As of two jobs with one name on a machine."""
+    directory = SlotDirectory(tmp_path)
+    held = directory.take_lock()
+    with pytest.raises(OSError, match=r"is in use: a helper holds helper\.lock .* BRCTL_JOB"):
+        directory.take_lock(wait_s=0)
+    os.close(held)
+    os.close(directory.take_lock(wait_s=0))
+
+
+def test_files_that_a_kill_left_half_made_are_removed(slots: SlotFile, tmp_path: Path) -> None:
+    """They hold memory that the next start needs, and nobody's step."""
+    (tmp_path / "rank-00001.own.new").write_bytes(b"half")
+    SlotDirectory(tmp_path).remove_unfinished()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-00000.own"]
 
 
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:

@@ -2,16 +2,30 @@
 
 import json
 import random
+import runpy
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from brctl.training.checkpoints import state
 from brctl.training.checkpoints.capture import Copier
-from brctl.training.checkpoints.parts import Parts, Tree, random_state, set_random_state
+from brctl.training.checkpoints.parts import (
+    Parts,
+    Tree,
+    random_state,
+    set_random_state,
+    unwrapped,
+)
 from brctl.training.checkpoints.slots import Header, SlotFile, SlotState, pages
-from brctl.training.checkpoints.state import ForeignStateError, describe, read_state
+from brctl.training.checkpoints.state import (
+    _DTYPES,
+    ForeignStateError,
+    describe,
+    read_state,
+    view_of,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -46,7 +60,7 @@ def saved(parts: Parts, path: Path) -> memoryview:
     snapshot = describe(parts.tree())
     slots = SlotFile.create(path, pages(snapshot.payload_bytes))
     header = Header("toy", "l", 1, 0, 1, 1, snapshot.payload_bytes, snapshot.table_at)
-    Copier(lambda: None).start(slots.slots[0], snapshot, header, parts.model)
+    Copier(lambda: None).start(slots.slots[0], snapshot, header)
     assert slots.slots[0].state is SlotState.COPIED
     return slots.slots[0].payload[: snapshot.payload_bytes]
 
@@ -110,6 +124,39 @@ def test_moments_of_another_type_than_their_weights_stay_so(tmp_path: Path) -> N
     assert torch.equal(optimizer.state[model.weight]["momentum_buffer"], moments)
 
 
+@pytest.mark.parametrize(("fused", "device"), [(True, "meta"), (False, "cpu")])
+def test_a_fused_optimizer_counts_its_steps_where_its_weights_are(
+    fused: bool,  # by pytest
+    device: str,
+) -> None:
+    """On a GPU it refuses a count on the CPU; a device without bytes stands for that here."""
+    model = nn.Linear(4, 4, bias=False)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.weight.grad = torch.ones(4, 4)
+    optimizer.step()
+    tree = Parts(model, optimizer).tree()
+    elsewhere = nn.Linear(4, 4, bias=False, device="meta")
+    empty = torch.optim.AdamW(elsewhere.parameters())
+    tree["optimizer"]["param_groups"][0]["fused"] = fused  # type: ignore[index]  # a tree
+    Parts(elsewhere, empty).load({**tree, "model": dict(elsewhere.state_dict())})
+    (state,) = empty.state.values()
+    assert {name: value.device.type for name, value in state.items()} == {
+        "step": device, "exp_avg": "meta", "exp_avg_sq": "meta",
+    }  # fmt: skip
+
+
+def test_an_optimizer_that_wraps_another_is_looked_into() -> None:
+    """accelerate's, which Hugging Face Trainer hands to its callbacks, takes no parameters."""
+
+    class Wrapper(torch.optim.Optimizer):  # type: ignore[misc]  # torch is not type-checked here
+        def __init__(self, inner: torch.optim.Optimizer) -> None:
+            self.optimizer = inner
+
+    inner = torch.optim.SGD(nn.Linear(2, 2).parameters())
+    assert unwrapped(Wrapper(Wrapper(inner))) is inner
+    assert unwrapped(inner) is inner
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad])
 def test_the_size_is_known_before_the_first_step(optimizer: type[torch.optim.Optimizer]) -> None:
     """Moments that the first step will make are counted, and making them ready changes nothing."""
@@ -134,6 +181,63 @@ def test_what_cannot_be_kept_is_named_with_its_place() -> None:
     """No pickle: a set or an object is refused, not half saved."""
     with pytest.raises(TypeError, match=r"state\.others\.data\[1\] is a set"):
         describe({"others": {"data": [1, {2}]}})
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kind"),
+    [(torch.ones(3, device="meta"), "without data"), (torch.eye(3).to_sparse(), "sparse_coo"),
+     (torch.empty(2, dtype=torch.uint4), "uint4")],
+    ids=["meta", "sparse", "half a byte"],
+)  # fmt: skip
+def test_a_tensor_that_could_not_be_put_back_is_not_saved(tensor: Tensor, kind: str) -> None:
+    with pytest.raises(TypeError, match=rf"state\.model\.w is a tensor .*{kind}"):
+        describe({"model": {"w": tensor}})
+
+
+@pytest.mark.parametrize("dtype", sorted(_DTYPES))
+def test_every_type_of_number_that_is_saved_is_put_back(dtype: str) -> None:
+    """Its bytes, for not all of them can be compared."""
+    whole = torch.arange(32, dtype=torch.uint8) % 2
+    tensor = whole.view(_DTYPES[dtype])
+    snapshot = describe([tensor])
+    payload = bytearray(snapshot.payload_bytes)
+    payload[snapshot.table_at :] = snapshot.table
+    view_of(torch.frombuffer(payload, dtype=torch.uint8), snapshot.rows[0]).copy_(tensor)
+    found = read_state(memoryview(payload), snapshot.table_at)
+    assert isinstance(found, list)
+    assert found[0].dtype == _DTYPES[dtype]
+    assert torch.equal(found[0].view(torch.uint8), whole)
+
+
+class NewKernels(torch.optim.AdamW):  # type: ignore[misc]  # torch is not type-checked here
+    """Its first step needs a device, as some eight-bit optimizers' do."""
+
+    def step(self, closure: object = None) -> None:
+        raise NotImplementedError("no kernel for meta")
+
+
+def test_an_optimizer_whose_state_has_no_known_size_is_refused_with_what_to_do() -> None:
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"NewKernels will be is not known: .* one step with lr=0"):
+        Parts(model, NewKernels(model.parameters())).payload_bytes()
+
+
+class Picky(DataPosition):
+    """As loaders that assert without a word."""
+
+    def load_state_dict(self, state: Tree) -> None:
+        raise AssertionError
+
+
+def test_whatever_a_script_raises_at_its_own_state_is_a_reason_and_no_traceback(
+    tmp_path: Path,
+) -> None:
+    """As torchdata asserts its number of workers; the other ranks have to hear of it."""
+    parts = script()
+    payload, at = saved(parts, tmp_path / "slot"), table_at(parts)
+    other = Parts(parts.model, parts.optimizer, {"data": Picky()})
+    with pytest.raises(ForeignStateError, match="does not fit this script: AssertionError"):
+        other.load(read_state(payload, at))
 
 
 def test_another_scripts_state_is_refused(tmp_path: Path) -> None:
@@ -165,3 +269,11 @@ def test_a_table_from_anywhere_is_refused_or_harmless(table: bytes) -> None:
         assert not isinstance(read_state(payload, 64), Tensor)
     except ForeignStateError as exc:
         assert str(exc)  # noqa: PT017  # either of the two
+
+
+def test_a_torch_without_a_kind_of_numbers_has_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2.6 has no float8_e8m0fnu."""
+    monkeypatch.delattr(torch, "float8_e8m0fnu", raising=False)
+    known = runpy.run_path(str(state.__file__))["_DTYPES"]
+    assert "torch.float8_e8m0fnu" not in known
+    assert known["torch.bfloat16"] is torch.bfloat16

@@ -13,6 +13,7 @@ from brctl.training.checkpoints.copies import MachineCopies
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.keeper import Keeper, fetch_copy, send_copy
 from brctl.training.checkpoints.restore import Saved, Tier
+from brctl.training.checkpoints.sender import Sender
 from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile, SlotState
 from brctl.training.checkpoints.spec import Address, HelperSpec
 from brctl.training.checkpoints.wire import (
@@ -22,6 +23,7 @@ from brctl.training.checkpoints.wire import (
     read_key,
     write_key,
 )
+from tests.timeouts import TIMEOUT_S
 from tests.training.checkpoints.filler import CAPACITY, fill, header
 
 KEY = bytes(32)
@@ -60,7 +62,7 @@ def offer(machine: Machine, slots: SlotFile, step: int, **fields: object) -> dic
     """Offer a step of a rank, send it if asked to, and return the last answer."""
     slot = slots.find(Saved(1, step))
     assert slot is not None
-    connection = Connection.connect(machine.address, KEY, 5.0)
+    connection = Connection.connect(machine.address, KEY, TIMEOUT_S)
     frame = {"do": "offer", "rank": 1, "header": slot.header_text().decode(), **fields}
     connection.send(frame)
     answer = connection.receive()
@@ -94,7 +96,7 @@ def test_a_copy_is_fetched_back(machine: Machine, sender: SlotFile) -> None:
     offer(machine, sender, 7)
     for slot in sender.slots:
         slot.state = SlotState.EMPTY
-    connection = Connection.connect(machine.address, KEY, 5.0)
+    connection = Connection.connect(machine.address, KEY, TIMEOUT_S)
     fetch_copy(connection, sender, 1, Saved(1, 7), Tier.MEMORY)
     assert sender.slots[0].verify() == header(7, rank=1)
     with pytest.raises(DamagedSlotError, match="no copy of rank 1 at step 9"):
@@ -147,7 +149,7 @@ def test_a_server_without_the_key_gets_nothing() -> None:
         served = threading.Thread(target=_impersonate, args=(listener,))
         served.start()
         with pytest.raises(PeerError, match="does not have the key"):
-            Connection.connect(("127.0.0.1", listener.getsockname()[1]), KEY, 5.0)
+            Connection.connect(("127.0.0.1", listener.getsockname()[1]), KEY, TIMEOUT_S)
         served.join()
 
 
@@ -163,7 +165,7 @@ def test_an_echo_proves_nothing() -> None:
         served = threading.Thread(target=_echo, args=(listener,))
         served.start()
         with pytest.raises(PeerError, match="does not have the key"):
-            Connection.connect(("127.0.0.1", listener.getsockname()[1]), KEY, 5.0)
+            Connection.connect(("127.0.0.1", listener.getsockname()[1]), KEY, TIMEOUT_S)
         served.join()
 
 
@@ -183,7 +185,7 @@ def test_junk_ends_its_own_connection_only(
     machine: Machine, sender: SlotFile, content: bytes
 ) -> None:
     """The next one with the key is served."""
-    with socket.create_connection(machine.address, timeout=10.0) as link:
+    with socket.create_connection(machine.address, timeout=TIMEOUT_S) as link:
         link.sendall(content)
         with suppress(OSError):
             link.shutdown(socket.SHUT_WR)
@@ -202,12 +204,12 @@ def test_a_partner_that_talks_nonsense_is_refused_or_dropped(
     machine: Machine, request_: dict[str, object]
 ) -> None:
     """With the key as well; nobody else notices."""
-    connection = Connection.connect(machine.address, KEY, 5.0)
+    connection = Connection.connect(machine.address, KEY, TIMEOUT_S)
     connection.send(request_)
     with suppress(PeerError):
         assert connection.receive()["answer"] == "refused"
     connection.close()
-    Connection.connect(machine.address, KEY, 5.0).close()
+    Connection.connect(machine.address, KEY, TIMEOUT_S).close()
 
 
 def test_the_key_is_readable_by_its_user_only(tmp_path: Path) -> None:
@@ -217,3 +219,25 @@ def test_the_key_is_readable_by_its_user_only(tmp_path: Path) -> None:
     write_key(path, key)
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_key(path).hex() == key
+
+
+def test_a_dead_peer_is_said_once_and_has_the_copy_when_it_is_back(
+    machine: Machine, sender: SlotFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it is to keep stays where it is; the count of what it has whole tells the ranks."""
+    fill_rank_1(sender, 0, 8)
+    with socket.socket() as bound:  # does not listen, and nobody else is given its port
+        bound.bind(("127.0.0.1", 0))
+        address = ("127.0.0.1", bound.getsockname()[1])
+        dead = Sender(address, {1: sender}, KEY)
+        dead.bring_newest()
+        dead.bring_newest()
+    said = capsys.readouterr().err
+    assert said.count("training goes on, saves are skipped until it answers") == 1
+    assert f"backup at 127.0.0.1:{address[1]}" in said
+    assert (sender.backed_up, [header.step for _, header in sender.whole()]) == (0, [8])
+    back = Sender(machine.address, {1: sender}, KEY)
+    back.bring_newest()
+    back.drop_connection()
+    assert sender.backed_up == 8
+    assert [header.step for _, header in machine.kept.whole()] == [8]

@@ -3,15 +3,15 @@
 import asyncio
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from subprocess import DEVNULL, PIPE
 
 from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.application.diagnose import DiagnosisScope, keep_found, look_once
 from brctl.engine.application.fix import choose_fix, plan_fix
 from brctl.engine.application.runs import find_playbook
-from brctl.engine.application.watching.watcher import Attempt, Examined
+from brctl.engine.application.watching.contract import Attempt, Examined
+from brctl.engine.application.watching.waiting_fix import WaitingFix
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import beside_the_work, notify_verdicts
 from brctl.engine.incidents.notify_verdicts import notifier_of
@@ -20,27 +20,20 @@ from brctl.engine.job.looks import stopped_by
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.propose import propose
 from brctl.engine.runs.read_run import read_runs
-from brctl.library.own_program import own_program
-from brctl.model.errors import BrctlError
-from brctl.model.exit_codes import ExitCode
+from brctl.model.errors import BrctlError, UnavailableError
 from brctl.model.jobs.job import Job
 from brctl.model.verdict import Verdict
 from brctl.model.watch.policy import WatchPolicy
-from brctl.model.watch.state import WatchDecision
+from brctl.model.watch.state import MassEvent, WatchDecision
 from brctl.notify.notifier import Delivery, DeliveryState
 from brctl.playbook.run import Run
 from brctl.playbook.taken_nodes import TakenNodes, taken_nodes
+from brctl.view.notices.notice import watched_notice
 from brctl.watch.gates import GateFacts, WatchedVerdict
 
 RUNS_BACK = timedelta(days=7)
-SAID_LIMIT = 400
-FIX_STARTS_S = 120.0
-"""`fix --detach` plans, asks its guards and returns; the run goes on without it."""
-
-RUN_EXISTS = frozenset(
-    {ExitCode.OK, ExitCode.UNKNOWN, ExitCode.WAITING, ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN}
-)
-"""How `fix --detach` ends where there is a run, which tells of itself; unknown: it goes on."""
+LOOK_S, STANDBYS_S = 300.0, 30.0
+"""A scheduler that hangs must not keep a job from being looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +42,29 @@ class WatchHands:
 
     Attributes:
         current: The controller with its jobs where they run now.
+        waiting_fix: Started with a diagnosis, so that a verdict need not wait for a program.
+        may_act: Whether `fix` may be started at all.
     """
 
     current: Callable[[], Controller]
     say: Callable[[str], None]
+    waiting_fix: WaitingFix = field(default_factory=WaitingFix)
+    may_act: bool = False
 
     async def examine(self, job: Job | None, nodes: Sequence[str]) -> Examined:
         """Diagnose as `dx` does and keep the verdicts; whom to tell is the policy's matter."""
         controller = self.current()
-        found = await look_once(controller, DiagnosisScope(job, tuple(nodes)), self.say)
+        if self.may_act:
+            await self.waiting_fix.prepare()
+        try:
+            async with asyncio.timeout(LOOK_S):
+                found = await look_once(controller, DiagnosisScope(job, tuple(nodes)), self.say)
+        except TimeoutError as late:
+            raise UnavailableError(f"the diagnosis did not end in {LOOK_S:.0f} s") from late
         keep_found(controller, found)
         watched = tuple(_watched(controller, verdict) for verdict in found.verdicts)
+        if not any(verdict.playbook for verdict in watched):
+            await self.waiting_fix.close()
         return Examined(controller.now(), found.verdicts, watched)
 
     def busy_with(self, job: str) -> str:
@@ -73,9 +78,11 @@ class WatchHands:
         context = run_context(controller)
         spares: int | None = None
         try:
-            spares = len((await find_candidates(context, verdict.job)).standbys)
-        except BrctlError as error:
-            self.say(f"warning: standbys cannot be counted: {error}")
+            async with asyncio.timeout(STANDBYS_S):
+                spares = len((await find_candidates(context, verdict.job)).standbys)
+        except (BrctlError, TimeoutError) as error:
+            why = str(error) or f"no answer in {STANDBYS_S:.0f} s"
+            self.say(f"warning: standbys cannot be counted: {why}")
         calendars = {name: context.calendars.read(name) for name in policy.freezes}
         return GateFacts(controller.now(), len(controller.inventory.nodes), spares, calendars)
 
@@ -99,20 +106,30 @@ class WatchHands:
             )
         return paged(await self._command(verdict), deliveries)
 
+    async def tell(self, event: MassEvent) -> Attempt:
+        """One message for many nodes; what became of it at each sink."""
+        controller = self.current()
+        notice = watched_notice(
+            controller.settings.context, event.about, event.text, event.nodes, controller.now(),
+            over=event.over,
+        )  # fmt: skip
+        deliveries: tuple[Delivery, ...] = ()
+        with beside_the_work(self.say):
+            deliveries = await notifier_of(controller).notify_async(notice)
+        return paged(event.text, deliveries)
+
     async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
         """Start `fix` as its own process and wait until its run has been started or refused."""
-        words = shlex.split(await self._command(verdict))[1:]
-        settings = self.current().settings
+        words, settings = ["fix", verdict.id], self.current().settings
         config = ["--config", str(settings.config_file)] if settings.config_file else []
-        argv = [
-            *own_program("brctl"), "--context", settings.context, *config, "--no-input", *words,
-            "--detach", "--watch-token", str(token),
-        ]  # fmt: skip
-        started = await start_program(argv)
+        started = await self.waiting_fix.run(
+            ["--context", settings.context, *config, "--no-input", *words, "--detach",
+             "--watch-token", str(token)]
+        )  # fmt: skip
         return Attempt(started.done, f"{shlex.join(words)}: {started.text}")
 
     async def _command(self, verdict: Verdict) -> str:
-        """What a person would type; what cannot be planned is told with the reason by `fix`."""
+        """What a person would type; where it cannot be planned, `fix` tells the reason."""
         controller = self.current()
         plain = f"brctl fix {verdict.id}"
         try:
@@ -121,23 +138,6 @@ class WatchHands:
             return (await plan_fix(run_context(controller), fix)).command
         except BrctlError:
             return plain
-
-
-async def start_program(argv: Sequence[str]) -> Attempt:
-    """Start `fix --detach`, and whether there is a run now."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
-        )
-        async with asyncio.timeout(FIX_STARTS_S):
-            _, said = await process.communicate()
-    except TimeoutError:
-        text = f"still starting after {FIX_STARTS_S:.0f} s; see brctl runs"
-        return Attempt(done=False, text=text)
-    except OSError as error:
-        return Attempt(done=False, text=f"cannot be started: {error}")
-    text = " | ".join(said.decode("utf-8", "replace").split("\n"))[:SAID_LIMIT]
-    return Attempt(process.returncode in RUN_EXISTS, f"exit {process.returncode}: {text}")
 
 
 def paged(command: str, deliveries: Sequence[Delivery]) -> Attempt:

@@ -7,21 +7,21 @@ start is on disk before it is started (decision 0395).
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
+from brctl.engine.application.watching.contract import Attempt, Hands, Nodes
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import RENEW_S, Leader, refuse_stopped
 from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.check import Check
-from brctl.model.sweeps.report import CheckResult
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
-from brctl.model.watch.policy import WatchMode, WatchPolicy
+from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
 from brctl.model.watch.state import (
+    MassEvent,
     Sighting,
     Suspicion,
     WatchAct,
@@ -31,9 +31,10 @@ from brctl.model.watch.state import (
 )
 from brctl.view.watch.record import gate_rows, what_became
 from brctl.watch.answers import FleetAnswers
+from brctl.watch.crowds import crowd_text, crowds
+from brctl.watch.deep_looks import DeepLook, deep_look, has_room
 from brctl.watch.gates import (
     UNNAMED,
-    GateFacts,
     WatchedVerdict,
     closed_breaker,
     decide,
@@ -41,7 +42,7 @@ from brctl.watch.gates import (
 )
 from brctl.watch.node_rules import BEFORE_WE_CAME, network_trouble, silence_sightings
 from brctl.watch.retries import Retries
-from brctl.watch.rules import RULES
+from brctl.watch.rules import RULES, title_of
 from brctl.watch.suspicions import (
     after_look,
     only_of,
@@ -61,71 +62,6 @@ KEPT = timedelta(days=2)
 DECISIONS_KEPT = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a node said since it was asked last.
-
-    Attributes:
-        looks: How often each round was done to its end.
-        told: The look that each check's newest answer came with.
-    """
-
-    fresh: Mapping[str, CheckResult]
-    looks: Mapping[float, int]
-    told: Mapping[str, int] = field(default_factory=dict)
-
-
-class Nodes(Protocol):
-    """Nodes that are looked at."""
-
-    def said(self) -> Mapping[str, Said]: ...
-
-    def silent_s(self, after_s: float) -> Mapping[str, float]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What a diagnosis that a suspicion asked for came to."""
-
-    at: datetime
-    verdicts: tuple[Verdict, ...]
-    watched: tuple[WatchedVerdict, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """Whether somebody was told, or `fix` was started, and what was said of it."""
-
-    done: bool
-    text: str
-
-
-class Hands(Protocol):
-    """What a watcher may ask of the rest of brctl; it has no other."""
-
-    async def examine(self, job: Job | None, nodes: Sequence[str]) -> Examined:
-        """Diagnose, keep the verdicts, tell nobody."""
-        ...
-
-    def busy_with(self, job: str) -> str:
-        """The run that stopped a job or is at work on it; "" for none."""
-        ...
-
-    async def facts(self, verdict: WatchedVerdict, policy: WatchPolicy) -> GateFacts: ...
-
-    def touched(self, since: datetime) -> Mapping[str, datetime]:
-        """Nodes that a person had a hand in since then, and when."""
-        ...
-
-    async def page(self, verdict: Verdict, decision: WatchDecision) -> Attempt:
-        """Tell people, with the exact command."""
-        ...
-
-    async def start_fix(self, verdict: Verdict, token: int) -> Attempt:
-        """Start `fix` in a process of its own."""
-        ...
-
-
 class Watcher:
     """One watcher of one context, a tick at a time."""
 
@@ -143,10 +79,14 @@ class Watcher:
         self._folder, self._leader, self._nodes, self._hands = folder, leader, nodes, hands
         self._policy, self._cap, self._say = policy, cap, say
         self._answers = FleetAnswers(checks)
-        self._deep: dict[str, asyncio.Task[None]] = {}
+        self._deep: dict[str, tuple[DeepLook, asyncio.Task[None]]] = {}
+        self._crowd_verdicts: dict[str, tuple[str, ...]] = {}
+        self._crowd_since: dict[str, datetime] = {}
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._scheduler = ""
         self._renewed_s = self._last_s = self._jobs_s = -RENEW_S
         self._last_at: datetime | None = None
-        self._retries = Retries()
+        self._retries, self._untold = Retries(), Retries()
         self.state = self._saved = WatchState(_NEVER)
 
     def begin(self, now: datetime, under: str, known: int) -> None:
@@ -158,6 +98,7 @@ class Watcher:
         standing = {
             key: s if _is_settled(s, before) else undiagnosed(s)
             for key, s in before.suspicions.items()
+            if s.rule in RULES  # another version may have had others
         }
         self.state = replace(before, began_at=now, under=under, suspicions=standing)
         policy = self._policy
@@ -173,7 +114,12 @@ class Watcher:
             self._say(f"error  {text}")
 
     def tick(
-        self, now: datetime, seconds: float, jobs: Sequence[Job], known: frozenset[str]
+        self,
+        now: datetime,
+        seconds: float,
+        jobs: Sequence[Job],
+        known: frozenset[str],
+        scheduler: str = "",
     ) -> None:
         """One look at all that was said since the last one.
 
@@ -182,6 +128,7 @@ class Watcher:
             seconds: A monotonic clock.
             jobs: On the nodes they run on now.
             known: Every node that is looked at.
+            scheduler: Why nobody knows where jobs run now; "" where it was told lately.
 
         Raises:
             LockedError: Another watcher leads now.
@@ -189,24 +136,29 @@ class Watcher:
         if seconds - self._renewed_s >= RENEW_S:
             self._leader.renew(now)
             self._renewed_s = seconds
-        for about in [about for about, task in self._deep.items() if task.done()]:
-            self._deep.pop(about).result()
+        for about in [about for about, (_, task) in self._deep.items() if task.done()]:
+            self._deep.pop(about)[1].result()
+        self._tell_of_the_scheduler(now, scheduler)
         self._mind_the_clock(now, seconds)
         self._close_breaker(now)
         self._suspect(now, seconds, jobs, known)
-        self._diagnose(now, jobs)
+        self._tell_again(seconds)
+        self._diagnose(jobs)
         if self.state != self._saved:
             self._save(self.state)
 
     async def settle(self) -> None:
-        """Wait for the diagnoses that were begun."""
-        await asyncio.gather(*self._deep.values())
+        """Wait for what was begun."""
+        await asyncio.gather(*self._begun())
 
     async def close(self) -> None:
         """Give up the diagnoses that go on; what nobody decided about is judged anew later."""
-        for task in self._deep.values():
+        for task in self._begun():
             task.cancel()
-        await asyncio.gather(*self._deep.values(), return_exceptions=True)
+        await asyncio.gather(*self._begun(), return_exceptions=True)
+
+    def _begun(self) -> list[asyncio.Task[None]]:
+        return [*(task for _, task in self._deep.values()), *self._telling.values()]
 
     def _mind_the_clock(self, now: datetime, seconds: float) -> None:
         """A wall clock that was set moves what was recorded with it: spans stay as long."""
@@ -246,14 +198,20 @@ class Watcher:
             self._answers.take(node, said.fresh, said.looks, now, said.told)
         self._answers.keep_only(known)
         silent = {n: s for n, s in self._nodes.silent_s(SILENT_AFTER_S).items() if n in known}
-        self._tell_of_the_network(now, network_trouble(silent, len(known)))
+        waiting = self._nodes.waiting() & known
+        unknown = silent.keys() | self._nodes.stale()
+        trouble = network_trouble(silent, len(known - waiting))
+        self._tell_of_the_network(now, trouble, tuple(sorted(silent)))
         since, heard = self.state.began_at - BEFORE_WE_CAME, self.state.kernel_since
-        seen = [*self._answers.node_sightings(since, heard), *silence_sightings(silent, known)]
-        seen_jobs, looked = self._look_at_jobs(seconds, jobs, silent)
+        seen = [
+            *self._answers.node_sightings(since, heard),
+            *silence_sightings(silent, known, waiting),
+        ]
+        seen_jobs, looked = self._look_at_jobs(seconds, jobs, unknown)
         looked |= {
             (held.rule, held.subject)
             for held in self.state.suspicions.values()
-            if held.subject not in silent and self._answers.could_look(held.rule, held.subject)
+            if held.subject not in unknown and self._answers.could_look(held.rule, held.subject)
         }
         seen += seen_jobs
         before = only_of(self.state.suspicions, known | {job.name for job in jobs})
@@ -269,9 +227,10 @@ class Watcher:
         ):  # fmt: skip
             for suspicion in suspicions:
                 self._tell(now, kind, suspicion)
+        self._tell_of_crowds(now, len(known))
 
     def _look_at_jobs(
-        self, seconds: float, jobs: Sequence[Job], silent: Iterable[str]
+        self, seconds: float, jobs: Sequence[Job], unknown: Iterable[str]
     ) -> tuple[list[Sighting], set[tuple[str, str]]]:
         """What speaks against the course of jobs, but for those that brctl itself is at."""
         seen: list[Sighting] = []
@@ -281,7 +240,7 @@ class Watcher:
         self._jobs_s = seconds
         for job in jobs:
             found, could = self._answers.job_sightings(
-                self._answers.job_status(job, silent), seconds
+                self._answers.job_status(job, unknown), seconds
             )
             if found and self._hands.busy_with(job.name):
                 continue
@@ -296,36 +255,111 @@ class Watcher:
         )  # fmt: skip
         self._say(f"{kind}  {suspicion.rule} {suspicion.subject}: {suspicion.text}")
 
-    def _tell_of_the_network(self, now: datetime, trouble: str) -> None:
+    def _tell_of_the_scheduler(self, now: datetime, trouble: str) -> None:
+        if trouble != self._scheduler:
+            text = f"where jobs run cannot be asked: {trouble}" if trouble else "it answers again"
+            self._record(now, "scheduler", text=text)
+            self._say(f"scheduler  {text}")
+            self._scheduler = trouble
+
+    def _tell_of_the_network(self, now: datetime, trouble: str, nodes: tuple[str, ...]) -> None:
         """Once for each time that many nodes fall silent, and once when they are back."""
         if bool(trouble) != bool(self.state.network):
             text = trouble or "the nodes answer again"
             self._record(now, "network", text=text)
             self._say(f"network  {text}")
             self.state = replace(self.state, network=trouble)
+            self._tell_people(MassEvent("many-silent", text, nodes, over=not trouble))
 
-    def _diagnose(self, now: datetime, jobs: Sequence[Job]) -> None:
-        """Start the diagnoses that confirmed suspicions ask for, one a job at once."""
+    def _tell_of_crowds(self, now: datetime, known: int) -> None:
+        """Once for each time that a rule suspects many nodes, and once when it does no more."""
+        before = self.state.crowds
+        found = crowds(self.state.suspicions.values(), known, now, before)
+        self.state = replace(self.state, crowds=found)
+        for rule in found.keys() - before.keys():
+            self._crowd_since[rule] = now
+            text = crowd_text(rule, found[rule], known)
+            self._record(now, "crowd", rule=rule, nodes=list(found[rule]), text=text)
+            self._say(f"crowd  {text}")
+            self._tell_people(MassEvent(f"many-{rule}", text, found[rule]))
+        for rule in before.keys() - found.keys():
+            text = f"{title_of(rule)}: no longer on many nodes at once"
+            self._record(now, "crowd-over", rule=rule, text=text)
+            self._say(f"crowd  {text}")
+            self._tell_people(MassEvent(f"many-{rule}", text, (), over=True))
+            self._crowd_verdicts.pop(rule, None)
+            left = {
+                key: reopened(held, self.state.acts) if held.rule == rule else held
+                for key, held in self.state.suspicions.items()
+            }
+            self.state = replace(self.state, suspicions=left)
+
+    def _tell_people(self, event: MassEvent) -> None:
+        """Beside the loop, until somebody is told; the end of what nobody heard of is no news."""
+        before, untold = self._telling.get(event.about), dict(self.state.untold)
+        begun = untold.pop(event.about, None)
+        unheard = begun is not None and not begun.over and (before is None or before.done())
+        if not (event.over and unheard) and self._may_tell():
+            untold[event.about] = event
+            self._telling[event.about] = asyncio.ensure_future(self._tell_event(event, before))
+        self.state = replace(self.state, untold=untold)
+
+    def _may_tell(self) -> bool:
+        return strictest(self._cap, self._policy.most) is not WatchMode.OBSERVE
+
+    def _tell_again(self, seconds: float) -> None:
+        """What nobody was told of when it was tried last, or when a watcher ended."""
+        for about, event in self.state.untold.items() if self._may_tell() else ():
+            task = self._telling.get(about)
+            if (task is None or task.done()) and not self._untold.must_wait(about, seconds):
+                self._telling[about] = asyncio.ensure_future(self._tell_event(event, None))
+
+    async def _tell_event(self, event: MassEvent, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            # Its end must not be told before its beginning.
+            await before
+        told = await self._hands.tell(event)
+        if not told.done:
+            wait_s = self._untold.failed(event.about, self._last_s)
+            text = f"{told.text}; again after {wait_s:.0f} s"
+            self._say(f"warning: nobody was told of {event.about}: {text}")
+            return
+        self._untold.forget(event.about)
+        left = {a: other for a, other in self.state.untold.items() if other != event}
+        self.state = replace(self.state, untold=left)
+
+    async def _told_of_all(self) -> bool:
+        """Whether people know of all that befalls many nodes now."""
+        await asyncio.gather(*self._telling.values(), return_exceptions=True)
+        return all(event.over for event in self.state.untold.values())
+
+    def _diagnose(self, jobs: Sequence[Job]) -> None:
+        """Start the diagnoses that confirmed suspicions ask for, as far as the budget goes."""
         on = {node: job for job in jobs for node in job.nodes} | {job.name: job for job in jobs}
-        for key, suspicion in self.state.suspicions.items():
-            ready = suspicion.confirmed_at is not None and RULES[suspicion.rule].diagnosed
-            if not ready or suspicion.diagnosed or self._retries.must_wait(key, self._last_s):
+        for key, held in self.state.suspicions.items():
+            if not self._wants_diagnosis(key, held):
                 continue
-            job = on.get(suspicion.subject)
-            about = job.name if job else suspicion.subject
-            running = self._deep.get(about)
-            if running is not None and not running.done():
+            look = deep_look(held, on, self.state.crowds)
+            going_on = [other for other, task in self._deep.values() if not task.done()]
+            if any(other.about == look.about for other in going_on):
                 continue
-            if job is not None and self._hands.busy_with(job.name):
+            if look.job is not None and self._hands.busy_with(look.job.name):
                 continue
-            subjects = {suspicion.subject}
-            if job is not None and suspicion.subject == job.name:
-                subjects |= set(job.nodes)
-            covered = verdicts_that_cover(suspicion, self.state.suspicions.values(), subjects)
-            self._mark(key, diagnosed=True, verdicts=covered)
-            if not covered:
-                nodes = job.nodes if job else (suspicion.subject,)
-                self._deep[about] = asyncio.ensure_future(self._conclude(key, job, nodes))
+            covered = self._crowd_verdicts.get(look.crowd) or verdicts_that_cover(
+                held, self.state.suspicions.values(), look.explains, look.beside
+            )
+            if covered:
+                self._mark(key, diagnosed=True, verdicts=covered)
+            elif has_room(look, going_on):
+                self._mark(key, diagnosed=True, verdicts=())
+                task = asyncio.ensure_future(self._conclude(key, look))
+                self._deep[look.about] = look, task
+
+    def _wants_diagnosis(self, key: str, held: Suspicion) -> bool:
+        ready = held.confirmed_at is not None and RULES[held.rule].diagnosed
+        if not ready or held.diagnosed or self._retries.must_wait(key, self._last_s):
+            return False
+        return not (held.rule == "node-silent" and self.state.network)
 
     def _mark(self, key: str, **changes: object) -> None:
         held = self.state.suspicions.get(key)
@@ -333,10 +367,10 @@ class Watcher:
             after = {**self.state.suspicions, key: replace(held, **changes)}  # type: ignore[arg-type]
             self.state = replace(self.state, suspicions=after)
 
-    async def _conclude(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
+    async def _conclude(self, key: str, look: DeepLook) -> None:
         """From a suspicion to what is done about it; a diagnosis that fails is tried again."""
         try:
-            await self._judge(key, job, nodes)
+            await self._judge(key, look)
             self._save(self.state)
         except (BrctlError, OSError) as error:
             self._try_again_later(key, error)
@@ -356,20 +390,24 @@ class Watcher:
             rule = key.partition("/")[0]
             self._record(self._last_at or _NEVER, "error", rule=rule, text=str(error))
 
-    async def _judge(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
-        rule, began_at = key.partition("/")[0], self._last_at or _NEVER
-        found = await self._hands.examine(job, nodes)
+    async def _judge(self, key: str, look: DeepLook) -> None:
+        (rule, _, subject), began_at = key.partition("/"), self._last_at or _NEVER
+        crowd_since = self._crowd_since.get(look.crowd)
+        found = await self._hands.examine(look.job, look.nodes)
         now = found.at
-        named = any(verdict.fault not in UNNAMED for verdict in found.verdicts)
+        named = [verdict for verdict in found.verdicts if verdict.fault not in UNNAMED]
+        verdicts = tuple(verdict.id for verdict in found.verdicts)
         self._mark(
             key,
-            verdicts=tuple(verdict.id for verdict in found.verdicts),
+            verdicts=verdicts,
             named_at=began_at if named else None,
+            named=tuple(node for verdict in named for node in verdict.nodes),
         )
         for verdict, watched in zip(found.verdicts, found.watched, strict=True):
             self._record(
-                now, "verdict", verdict=verdict.id, rule=rule, fault=verdict.fault.value,
-                confidence=verdict.confidence.value, nodes=list(verdict.nodes), job=verdict.job,
+                now, "verdict", verdict=verdict.id, rule=rule, subject=subject,
+                fault=verdict.fault.value, confidence=verdict.confidence.value,
+                nodes=list(verdict.nodes), job=verdict.job,
                 title=verdict.title, playbook=watched.playbook, takes_nodes=watched.takes_nodes,
                 step=watched.step, finds_nodes=watched.finds_nodes,
             )  # fmt: skip
@@ -387,6 +425,9 @@ class Watcher:
                 failed.append(error)
         if failed:
             raise failed[0]
+        # Another crowd may have come meanwhile, of which this diagnosis knows nothing.
+        if look.crowd in self.state.crowds and self._crowd_since.get(look.crowd) == crowd_since:
+            self._crowd_verdicts[look.crowd] = verdicts
 
     async def _decide(self, rule: str, verdict: Verdict, watched: WatchedVerdict) -> None:
         facts = await self._hands.facts(watched, self._policy)
@@ -413,6 +454,8 @@ class Watcher:
     ) -> Attempt:
         if made.mode != WatchMode.OBSERVE:
             refuse_stopped(self._folder)
+        if made.mode == WatchMode.PROPOSE and made.in_crowd and await self._told_of_all():
+            return Attempt(done=True, text="told once for all of them")
         if made.mode == WatchMode.PROPOSE:
             return await self._hands.page(verdict, made)
         if made.mode != WatchMode.ACT:

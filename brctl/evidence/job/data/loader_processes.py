@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from brctl.evidence.job.data.waits import WORKER_LOOPS
 from brctl.evidence.operators import is_number
 from brctl.evidence.stacks.snapshot import read_frames, read_place
 from brctl.model.evidence_kinds import LOADER_CHECK
@@ -132,7 +133,7 @@ def _frames(value: Value | None) -> list[Mapping[str, object]]:
 
 def _below_worker_loop(frames: Sequence[Mapping[str, object]]) -> Iterable[Mapping[str, object]]:
     """What a worker itself called: a forked one has the frames of its rank further out."""
-    return takewhile(lambda frame: frame.get("name") != "_worker_loop", frames)
+    return takewhile(lambda frame: frame.get("name") not in WORKER_LOOPS, frames)
 
 
 def _text(values: Mapping[str, Value], name: str) -> str:

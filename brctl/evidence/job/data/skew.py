@@ -38,6 +38,9 @@ LEAST_SPREAD = 1e-9
 RECENT_STEPS = 20
 """Steps whose loads tell how the loaders are now."""
 
+BUSY_SHARE = 0.6
+"""Of a step, on hosts with more to do than they can: any rank of theirs may be late for a while."""
+
 EVERYWHERE_SHARE = 0.8
 IDLE_SHARE = 0.05
 """The ranks together wait so much for the slowest before it counts (own)."""
@@ -73,6 +76,7 @@ class RankLoad:
     Attributes:
         cost: Of the mean of all ranks; None where none is reported.
         late: Share of the steps in which it was the last to come to the collective.
+        longest: Share of the steps in which it computed longest, whatever it waited for its batch.
         residual: Deviations of its compute time from what its cost explains; None without cost.
         residual_s: The same in seconds of a step.
     """
@@ -83,6 +87,7 @@ class RankLoad:
     wait_s: float
     cost: float | None
     late: float
+    longest: float
     residual: float | None
     residual_s: float | None
     source: str
@@ -96,6 +101,7 @@ class LoadComparison:
         culprits: Ranks the cause is about; empty where it is about all, or about none.
         beside: What costs less than the cause and is there as well, with its ranks.
         slowest_to_mean: How much longer the slowest rank of a step takes than the mean.
+        computing_to_mean: The same of their computing alone.
         follows_cost: Correlation of compute time with cost; None without cost.
     """
 
@@ -105,6 +111,7 @@ class LoadComparison:
     steps: int
     step_s: float
     slowest_to_mean: float
+    computing_to_mean: float
     follows_cost: float | None
     beside: Cause | None = None
 
@@ -126,19 +133,42 @@ def compare_loads(
     common = _common(histories)
     if common is None:
         return None
-    busy = {r: _sums(h.load_s, h.compute_s) for r, h in common.items()}
-    steps = [dict(zip(busy, column, strict=True)) for column in zip(*busy.values(), strict=True)]
-    ratios = [max(s.values()) / fmean(s.values()) for s in steps if fmean(s.values()) > 0]
-    last = Counter(max(step, key=lambda rank: step[rank]) for step in steps)
+    busy = _StepTimes({r: _sums(h.load_s, h.compute_s) for r, h in common.items()})
+    computing = _StepTimes({r: h.compute_s for r, h in common.items()})
     step_s = median(sum(parts) for h in common.values() for parts in _rows(h))
     residuals, follows = _residuals(common, step_s)
+    late, longest, mean_cost = busy.last(), computing.last(), _mean_cost(common)
     rows = tuple(
-        _rank_load(rank, history, last[rank] / len(steps), residuals.get(rank), _mean_cost(common))
+        _rank_load(rank, history, late[rank], longest[rank], residuals.get(rank), mean_cost)
         for rank, history in sorted(common.items())
     )
-    slowest = fmean(ratios) if ratios else 1.0
-    (cause, culprits), beside = _causes(rows, nodes, step_s, slowest, follows)
-    return LoadComparison(cause, culprits, rows, len(steps), step_s, slowest, follows, beside)
+    slowest, computes = busy.slowest_to_mean(), computing.slowest_to_mean()
+    (cause, culprits), beside = _causes(rows, nodes, step_s, (slowest, computes), follows)
+    return LoadComparison(
+        cause, culprits, rows, busy.count, step_s, slowest, computes, follows, beside
+    )
+
+
+class _StepTimes:
+    """What every rank took in the same steps."""
+
+    def __init__(self, by_rank: Mapping[int, Sequence[float]]) -> None:
+        self._ranks = tuple(by_rank)
+        self._steps = list(zip(*by_rank.values(), strict=True))
+
+    @property
+    def count(self) -> int:
+        return len(self._steps)
+
+    def slowest_to_mean(self) -> float:
+        """How much longer the slowest rank of a step takes than the mean of all."""
+        ratios = [max(step) / mean for step in self._steps if (mean := fmean(step)) > 0]
+        return fmean(ratios) if ratios else 1.0
+
+    def last(self) -> Mapping[int, float]:
+        """The share of the steps in which each rank was the slowest."""
+        won = Counter(self._ranks[step.index(max(step))] for step in self._steps)
+        return {rank: won[rank] / self.count for rank in self._ranks}
 
 
 def _common(histories: Mapping[int, RankHistory]) -> Mapping[int, RankHistory] | None:
@@ -169,6 +199,7 @@ def _rank_load(
     rank: int,
     history: RankHistory,
     late: float,
+    longest: float,
     residual: tuple[float, float] | None,
     mean_cost: float,
 ) -> RankLoad:
@@ -179,6 +210,7 @@ def _rank_load(
         median(history.wait_s),
         fmean(history.cost) / mean_cost if mean_cost > 0 and history.cost else None,
         late,
+        longest,
         residual[0] if residual else None,
         residual[1] if residual else None,
         history.source,
@@ -220,21 +252,44 @@ def _causes(
     rows: Sequence[RankLoad],
     nodes: Mapping[int, str],
     step_s: float,
-    slowest_to_mean: float,
+    slowest: tuple[float, float],
     follows_cost: float | None,
 ) -> tuple[Cause, Cause | None]:
-    """What makes steps longest, and what else is there."""
+    """What makes steps longest, and what else is there.
+
+    `slowest` is how much longer the slowest rank takes than the mean: in all, and computing.
+    """
+    busy, computing = slowest
     loading = [row for row in rows if row.load_s >= max(LEAST_LOAD_S, LOAD_SHARE * step_s)]
+    hardware = _hardware(rows, step_s)
+    if not loading:
+        return hardware[0] if hardware else _by_cost(step_s, busy, follows_cost), None
+    loaders = _of_loaders(loading, rows, nodes)
+    other = hardware or _of_either(rows, step_s, computing, follows_cost)
+    if other is None:
+        return loaders, None
+    computes, more_s = other
+    load_s = max(row.load_s for row in loading)
+    return (computes, loaders) if more_s >= load_s else (loaders, computes)
+
+
+def _hardware(rows: Sequence[RankLoad], step_s: float) -> tuple[Cause, float] | None:
+    """Ranks slow whatever they are given, and the seconds of a step the slowest of them costs."""
     odd = [row for row in rows if _is_odd(row, step_s)]
-    loaders = _of_loaders(loading, rows, nodes) if loading else None
-    few = odd and 2 * len(odd) < len(rows)
-    hardware = (SlowCause.HARDWARE, tuple(row.rank for row in odd)) if few else None
-    if loaders is None or hardware is None:
-        return loaders or hardware or _by_cost(step_s, slowest_to_mean, follows_cost), None
-    residual_s = max(row.residual_s or 0.0 for row in odd)
-    if residual_s >= max(row.load_s for row in loading):
-        return hardware, loaders
-    return loaders, hardware
+    if not odd or 2 * len(odd) >= len(rows):
+        return None
+    ranks = tuple(row.rank for row in odd)
+    return (SlowCause.HARDWARE, ranks), max(row.residual_s or 0.0 for row in odd)
+
+
+def _of_either(
+    rows: Sequence[RankLoad], step_s: float, computing: float, follows_cost: float | None
+) -> tuple[Cause, float] | None:
+    """Computing that lasts longer on some rank, in a job that says nothing of its cost."""
+    cause = _by_cost(step_s, computing, follows_cost)
+    if cause[0] is not SlowCause.NOT_TOLD_APART:
+        return None
+    return cause, (computing - 1.0) * fmean(row.compute_s for row in rows)
 
 
 def _by_cost(step_s: float, slowest_to_mean: float, follows_cost: float | None) -> Cause:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from brctl.evidence.job.data.skew import (
+    BUSY_SHARE,
     RECENT_STEPS,
     LoadComparison,
     RankLoad,
@@ -18,9 +19,6 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 
 _NAMED_RANKS = 8
-
-BUSY_SHARE = 0.6
-"""Of a step, on hosts with more to do than they can: any rank of theirs may be late for a while."""
 
 MORE_COST = 1.1
 """Batches that cost a tenth more than the usual rank's make it late by themselves (own)."""
@@ -78,7 +76,8 @@ def given_more(status: JobStatus) -> frozenset[int]:
 def not_told_apart(status: JobStatus) -> Iterable[Gap]:
     """Without cost from the job nobody knows whether data or hardware makes a rank late."""
     found = told_apart(status)
-    if found is not None and found.cause is SlowCause.NOT_TOLD_APART:
+    causes = () if found is None else (found.cause, found.beside and found.beside[0])
+    if SlowCause.NOT_TOLD_APART in causes:
         why = (
             "imbalance or hardware: not told apart, for the job reports no cost of its batches;"
             " exchange the ranks of two nodes: skew follows the data, hardware the node"
@@ -89,19 +88,24 @@ def not_told_apart(status: JobStatus) -> Iterable[Gap]:
 def _hardware(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable[Evidence]:
     for row in _of(found, found.culprits):
         more_s = row.residual_s or 0.0
-        sure = not busy or more_s >= BUSY_SHARE * found.step_s
         yield _evidence(
             "job.rank.residual", status, row, FaultClass.STRAGGLER_SLOW,
-            Weight.CONVICTS if sure else Weight.HINTS,
+            _weight(more_s, found, busy),
             f"rank {row.rank} computes {more_s:.3g} s a step longer than its batches cost"
             f" ({row.residual:+.0f} z over {found.steps} steps), whatever it is given",
         )  # fmt: skip
 
 
+def _weight(cost_s: float, found: LoadComparison, busy: bool) -> Weight:
+    """A host that has more to do than it can makes loaders and ranks wait by itself."""
+    sure = not busy or cost_s >= BUSY_SHARE * found.step_s
+    return Weight.CONVICTS if sure else Weight.HINTS
+
+
 def _loader(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable[Evidence]:
     for row in _of(found, found.culprits):
         yield _evidence(
-            SLOW_LOADER, status, row, FaultClass.DATA_LOADER, Weight.CONVICTS,
+            SLOW_LOADER, status, row, FaultClass.DATA_LOADER, _weight(row.load_s, found, busy),
             f"rank {row.rank} waits {row.load_s:.2f} s of every step for its batch"
             f" ({found.cause}{f' {row.source}' if row.source else ''}), the others wait for it:"
             " its loader, cache or mount, and not its GPU",
@@ -114,7 +118,7 @@ def _all_loaders(found: LoadComparison, status: JobStatus, busy: bool) -> Iterab
     yield Evidence(
         kind=SLOW_LOADER,
         subject=Subject(""),
-        weight=Weight.CONVICTS,
+        weight=_weight(load_s, found, busy),
         fault=FaultClass.DATA_LOADER,
         role=Role.ROOT,
         source=RANKS_CHECK,
@@ -138,7 +142,7 @@ def _imbalance(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable
 
 
 def _undecided(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable[Evidence]:
-    late = max(found.ranks, key=lambda row: row.late)
+    late = max(found.ranks, key=lambda row: row.longest)
     yield Evidence(
         kind="job.data.imbalance-or-hardware",
         subject=Subject("", f"rank:{late.rank}"),
@@ -146,9 +150,9 @@ def _undecided(found: LoadComparison, status: JobStatus, busy: bool) -> Iterable
         fault=FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=f"the slowest rank of a step takes {found.slowest_to_mean:.2f}x the mean, rank"
-        f" {late.rank} on {_node(status, late.rank)} in {late.late:.0%} of {found.steps} steps:"
-        " data or hardware, not told apart",
+        text=f"the rank that computes longest takes {found.computing_to_mean:.2f}x the mean, rank"
+        f" {late.rank} on {_node(status, late.rank)} in {late.longest:.0%} of {found.steps} steps:"
+        " imbalance or hardware, not told apart",
     )
 
 

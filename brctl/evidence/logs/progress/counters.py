@@ -20,13 +20,16 @@ _LINES = 400
 _BAD = r"\w*(?:error|err|fail|fault|drop|discard|lost|timeout|retr|downed|uncorrect|slowdown|violation|throttl|warning|bad|miss|recover|remap|pending|invalid|corrupt)\w*"
 _AT_REST = re.compile(
     rf"\b{_BAD}(?:[ _\w()/%-]{{0,40}})?\s*[:=|.]+\s*(?:0(?:x0+)?|none|no|n/a|not active|inactive|disabled|false|ok|pass(?:ed)?)\b(?![.:]\d)|"
-    r"^no [\w ]{2,24} errors?\b|\b0 (?:errors?|failures?|failed|bad|wrong)\b|\|\s*(?:pass|healthy|ok)\s*\||: not active\s*$|:\s*(?:ok|pass(?:ed)?|healthy)\s*$",
+    r"^no [\w ]{2,24} errors?\b|\b0 (?:errors?|failures?|failed|bad|wrong)\b|\|\s*(?:pass|healthy|ok)\s*\||: not active\s*$|(?:[:,|]|(?<!\.)\.{2,})\s*(?:ok|pass(?:ed)?|healthy|good|optimal|nominal)\s*$|"
+    r"^\W*(?:ok|pass(?:ed)?)\s*[:\]-]",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
     rf"\b{_BAD}[ \w()/-]{{0,40}}\s*[:=|.]+\s*[1-9]|\bfail(?:ed|s)?\b|\bunhealthy\b|\bERR!",
     re.IGNORECASE,
 )
+_MEMORY = re.compile(r"\b[1-9]\d* [CU]E\b")
+"""An error's own place in memory (`row:0 col:0`) is no counter."""
 
 
 def counters_at_zero(lines: Mapping[int, str], source: str) -> LogEvent | None:
@@ -37,7 +40,7 @@ def counters_at_zero(lines: Mapping[int, str], source: str) -> LogEvent | None:
         source: The log's name.
     """
     kept = list(lines.items())[-_LINES:]
-    at_rest = [(number, text) for number, text in kept if _AT_REST.search(text)]
+    at_rest = [(n, text) for n, text in kept if _AT_REST.search(text) and not _MEMORY.search(text)]
     rest = {number for number, _ in at_rest}
     others = [text for number, text in kept if number not in rest]
     if len(at_rest) < _NEEDED or any(is_alarming(t) or _COUNTED.search(t) for t in others):

@@ -16,6 +16,12 @@ STEPS_NEEDED = 3
 STEPS = healthy("progress.steps", "loss", 0.85, "training goes on")
 """Not matched by text: the reader makes it from rows that advance."""
 
+NORM_BACK = healthy(
+    "progress.norm-back", "grad norm", 0.5, "loss scalers of mixed precision: a step is skipped",
+    settles=("numeric.nan", "progress.nan", "torch.nan"),
+)  # fmt: skip
+"""Made from a finite norm after one that was not, where the loss stayed finite all the time."""
+
 LOADER = root(
     FaultClass.DATA_LOADER, "progress.loader-slow", "loss", 0.74, "meters of ImageNet trainers",
     own=True,
@@ -52,9 +58,13 @@ class StepRows:
     _total: int = 0
     _fastest_s: float = math.inf
     _slow: list[tuple[int, float | None, str]] = field(default_factory=list)
+    _norm_gone: bool = False
+    _loss_gone: bool = False
+    _norm_back: tuple[int, float | None, str] | None = None
 
     def see(self, row: ProgressRow, line: int, at_s: float | None, text: str) -> None:
         """Take one row; a value that is no number, or a loss of 0, ends the count of proof."""
+        self._see_norm(row, line, at_s, text)
         if row.loss == 0.0 or not (_is_finite(row.loss) and _is_finite(row.grad_norm)):
             self._rows.clear()
             return
@@ -66,6 +76,15 @@ class StepRows:
         self._rows.append((line, at_s, text))
         if "ata" in text:
             self._see_meters(line, at_s, text)
+
+    def _see_norm(self, row: ProgressRow, line: int, at_s: float | None, text: str) -> None:
+        self._loss_gone = self._loss_gone or row.loss is None or not math.isfinite(row.loss)
+        if row.grad_norm is None:
+            return
+        if math.isfinite(row.grad_norm):
+            self._norm_back = (line, at_s, text) if self._norm_gone else None
+        else:
+            self._norm_gone, self._norm_back = True, None
 
     def _see_meters(self, line: int, at_s: float | None, text: str) -> None:
         match = _METERS.search(text)
@@ -83,6 +102,13 @@ class StepRows:
             return None
         line, at_s, text = self._slow[0]
         return LogEvent(LOADER, source, line, text[:400], at_s, count=len(self._slow))
+
+    def norm_back(self, source: str) -> LogEvent | None:
+        """The event that shows a gradient norm finite again under a loss that always was."""
+        if self._norm_back is None or self._loss_gone:
+            return None
+        line, at_s, text = self._norm_back
+        return LogEvent(NORM_BACK, source, line, text[:400], at_s)
 
     def proof(self, source: str) -> LogEvent | None:
         """The event that shows steps going on, placed at the first row of the last few."""

@@ -23,12 +23,12 @@ _CLOCK = re.compile(
 """What grows from line to line in any log: dates, times of day, uptime, seconds since the epoch."""
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?", re.IGNORECASE)
-_TRAINING = re.compile(
+TRAINING = re.compile(
     r"\b(?:steps?|iter(?:ation|s)?|epochs?|batch(?:es)?|loss|lr|reward|samples?|tokens?|accuracy|"
     r"acc|perplexity|ppl|it/s|s/it|consumed_\w+|global_step|throughput|tflops?)\b",
     re.IGNORECASE,
 )
-_IN_VAIN = re.compile(
+IN_VAIN = re.compile(
     r"\b(?:attempts?|retry|retries|retrying|again|waiting|wait|fail\w*|err\w*|warn\w*|time-?out\w*|"
     r"skip\w*|overflow|nan|inf|killed|missed|lost|unable|dropped|restart\w*)\b",
     re.IGNORECASE,
@@ -72,12 +72,12 @@ _Row = tuple[int, str, tuple[float, ...]]
 
 
 def shapes(
-    lines: Iterable[tuple[int, str]], words: re.Pattern[str] = _TRAINING
+    lines: Iterable[tuple[int, str]], words: re.Pattern[str] = TRAINING
 ) -> Iterator[Sequence[_Row]]:
     """Lines with such words, gathered by what is left of them without their numbers."""
     gathered: dict[str, list[_Row]] = {}
     for number, text in lines:
-        if words.search(text) and not _IN_VAIN.search(text):
+        if words.search(text) and not IN_VAIN.search(text):
             bare = _CLOCK.sub(" ", text)
             shape = " ".join(_NUMBER.sub("#", bare).split())
             gathered.setdefault(shape, []).append((number, text, tuple(_values(bare))))

@@ -29,17 +29,19 @@ _COLUMNS = (
     root(FaultClass.PCIE, "sel.bus", ("critical interrupt", "slot", "pci serr", "pci perr", "add-in card", "bus fatal"), 0.87, _SEL,
          _sel(r"Critical Interrupt|Slot|Slot / Connector|Add-in Card|PCI\w*", r"Bus (?:Fatal|Uncorrectable|Timeout|Degraded)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI|I/O Channel check|Fault Status|Slot Power is Off"), physical=True),
     root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "memory", "system firmware", "system event", "system hardware"), 0.94, _SEL,
-         _sel(r"Processor|CPU\w*|Memory|System Firmware\w*|System Event|Module|Board|Chip ?Set", r"IERR|FRB\d|BIST|Configuration Error|Uncorrectable|Parity|Multi-bit|Machine Check Exception|Memory (?:Scrub Failed|Device Disabled)|Undetermined system hardware failure|Unrecoverable|No (?:usable )?system memory|BIOS corruption|voltage mismatch|CPU-complex")
+         _sel(r"Processor|CPU\w*|Memory|System Firmware\w*|System Event|Module|Board|Chip ?Set", r"IERR|FRB\d|BIST|Configuration Error|Uncorrectable|Parity|Multi-bit|Machine Check Exception|Memory (?:Scrub Failed|Device Disabled)|Undetermined system hardware failure|Unrecoverable|No (?:usable )?system memory|BIOS corruption|Firmware corruption|voltage mismatch|CPU-complex|Transition to (?:Critical|Non-recoverable)")
          + r"|\b(?:CATERR|CAT_ERR|IERR|MCERR)\b" + _STANDS, physical=True),
     root(FaultClass.NODE_FAILURE, "sel.memory-limit", ("logging limit",), 0.62, _SEL, _sel("Memory", r"Correctable ECC logging limit"), physical=True),
     root(FaultClass.NODE_FAILURE, "sel.correctable-storm", ("correctable ecc", "correctable machine check"), 0.6, _SEL, _sel("Memory|Processor", r"\bCorrectable (?:ECC|machine check)"), physical=True, per_minute=10),
     root(FaultClass.PCIE, "sel.bus-correctable-storm", ("bus correctable",), 0.6, _SEL, _sel("Critical Interrupt", r"Bus Correctable"), physical=True, per_minute=10),
     root(FaultClass.NODE_FAILURE, "sel.watchdog", ("watchdog", "os stop", "os critical stop"), 0.72, _SEL,
-         _sel(r"Watchdog\s*\d?", r"Hard reset|Power (?:down|cycle)|Timer expired|OS (?:Reset|Power)") + r"|OS (?:Critical )?Stop\b.{0,40}(?:Run-time|critical stop|Error during)" + _STANDS, physical=True),
+         _sel(r"Watchdog\s*\d?", r"Hard reset|Power (?:down|cycle)|Timer expired|OS (?:Reset|Power)") + r"|OS (?:Critical )?Stop\b.{0,40}(?:Run-time|critical stop|graceless|Error during)" + _STANDS, physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "sel.drive", ("drive slot", "drive bay", "drive fault", "hdd", "in critical array", "in failed array"), 0.8, _SEL,
          _sel(r"Drive Slot|Drive Bay|Drive|HDD\w*", r"Drive Fault|Predictive Failure|In (?:Critical|Failed) Array|Rebuild Aborted|[Ff]ault"), physical=True),
     root(FaultClass.THERMAL_POWER, "sel.reading", ("| nr", "| cr", "| lcr", "| ucr", "| lnr", "| unr"), 0.76, "ipmitool sensor and sdr: a reading beyond its critical threshold",
          r"^\s*(?P<sensor>(?:\w*(?:FAN|Temp|PSU?\d|Power|VRM|12V|5V|3\.3V|Vcpu|DIMM)\w*|[\w ]{1,24} Temp)[\w .+-]{0,20}?)\s*\|[^|]{1,30}\|(?:[^|]{1,20}\|)?\s*(?:[lu]?nr|[lu]?cr)\b", physical=True),
+    root(FaultClass.THERMAL_POWER, "sel.reading-elist", ("| cr", "| nr", "| lcr", "| ucr", "| lnr", "| unr"), 0.76, "ipmitool sdr elist: a reading beyond its critical threshold",
+         r"^\s*(?P<sensor>(?:PSU?\d|PS|Fan|FAN|Power|Temp|CPU\d Temp|Inlet|VRM|P?\d+V)[\w .+-]{0,20}?)\s*\|\s*[0-9A-Fa-f]{2}h\s*\|\s*[lu]?(?:nr|cr)\s*\|", physical=True),
     root(FaultClass.UNKNOWN, "sel.powered-off", ("power off/down", "soft-off", "g3: mechanical off"), 0.55, _SEL, _sel("Power Unit", "Power off/down") + r"|S4/S5: soft-off"),
 )  # fmt: skip
 
@@ -47,6 +49,8 @@ _SENTENCES = (
     root(FaultClass.THERMAL_POWER, "bmc.power", ("power suppl", "psu", "power input", "input power", "going low", "going high", "ac input"), 0.84, _TEXT,
          r"(?:\bpower suppl(?:y|ies)\b|\bPSU\b|\bPSU(?=\d)|\bpower input\b)(?:\W{0,3}(?P<sensor>\d{1,2})\b)?.{0,70}?\b(?:fail(?:ed|ure|s)?|fault(?:ed)?|lost|loss|unplugged|not redundant|redundancy (?:is )?(?:lost|degraded)|predictive failure|out[- ]of[- ]range|incorrectly configured)\b" + _STANDS
          + r"|Numeric sensor .{0,40} going (?:low|high) \((?:lower|upper) (?:critical|non-?recoverable)" + _STANDS + r"|\bvoltage (?:is )?(?:out of|outside (?:of )?(?:the )?)\s?range", physical=True),
+    root(FaultClass.THERMAL_POWER, "bmc.openbmc", "openbmc_project.", 0.8, "OpenBMC event names",
+         r"openbmc_project\.(?:Power\.Fault\.Error|Sensor\.Threshold\.Error\.\w*Critical|State\.Shutdown\.(?:ThermalEvent|Power)|Fan\w*\.Error)" + _STANDS, physical=True),
     root(FaultClass.THERMAL_POWER, "bmc.cooling", ("fan", "temperature", "overheat", "thermal trip", "leak", "coolant", "cooling"), 0.84, _TEXT,
          r"\bfans? ?(?:RPM|redundancy|module|\w{0,8}\d\w{0,3})?\b(?!-)[^|]{0,40}?\b(?:fail(?:ed|ure)|fault(?:ed)?|less than the lower critical|redundancy (?:is )?lost|stopped|is (?:removed|missing|not (?:working|spinning)))\b" + _STANDS
          + r"|\btemperature\b.{0,60}(?:greater than the upper (?:critical|non)|less than the lower (?:critical|non)|critical threshold|above the (?:critical|shutdown))" + _STANDS
@@ -79,7 +83,7 @@ _WELL = (
 
 _HARMLESS = (
     aside(Part.BENIGN, "sel.harmless", ("chassis intru", "session audit", "log area", "timestamp clock", "event logging disabled", "presence detected", "fully redundant", "system boot", "entity presence", "boot completed", "s0/g0", "ac regained", "drive present", "device installed", "change detected", "os graceful", "hot spare", "pef action", "log almost full"), _SEL,
-          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*(?:\w: |PXE |ROM )?(?:boot completed|Drive Present|Device Installed|(?:Hardware|Firmware or software) change detected|OS graceful \w+|Hot Spare|PEF Action|Log (?:almost )?full)\s*\|"),
+          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected(?!, ?(?:Failure|Predictive|AC))|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*(?:\w: |PXE |ROM )?(?:boot completed|Drive Present|Device Installed|(?:Hardware|Firmware or software) change detected|OS graceful \w+|Hot Spare|PEF Action|Log (?:almost )?full)\s*\|"),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_COLUMNS, *_SENTENCES, *_OVER, *_WELL, *_HARMLESS)

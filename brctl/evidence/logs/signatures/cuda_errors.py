@@ -58,12 +58,14 @@ def _row(
 _LIBRARIES = (
     root(F.GPU_OOM, "cuda.status.memory", ("status_alloc_failed", "status_not_initialized", "cufft_alloc_failed", "insufficient_workspace", "rccl_status", "rocblas_status_memory"), 0.8, _STATUS,
          r"(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE|CUFFT|HIPBLAS|MIOPEN)_(?:STATUS_)?(?:ALLOC_FAILED|NOT_INITIALIZED|STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)|rocblas_status_memory_error"),
-    root(F.ENVIRONMENT_MISMATCH, "cuda.status.versions", ("arch_mismatch", "version_mismatch", "runtime_prerequisite_missing", "sublibrary", "nvrtc_error", "not_supported_arch", "libraries_version", "cudnn version incompatibility", "cudnn library"), 0.84, _STATUS,
-         r"_STATUS_(?:ARCH_MISMATCH|\w*VERSION_MISMATCH|RUNTIME_PREREQUISITE_MISSING|SUBLIBRARY_LOADING_FAILED|NOT_SUPPORTED_ARCH_MISMATCH)|NVRTC_ERROR_(?:BUILTIN_OPERATION_FAILURE|INVALID_OPTION)|cuDNN version incompatibility|[Ll]oaded runtime CuDNN library: \S+ but source was compiled with"),
+    root(F.ENVIRONMENT_MISMATCH, "cuda.status.versions", ("arch_mismatch", "version_mismatch", "runtime_prerequisite_missing", "sublibrary", "nvrtc_error", "not_supported_arch", "libraries_version", "cudnn version incompatibility", "cudnn library", "nvrtc: error"), 0.84, _STATUS,
+         r"_STATUS_(?:ARCH_MISMATCH|\w*VERSION_MISMATCH|RUNTIME_PREREQUISITE_MISSING|SUBLIBRARY_LOADING_FAILED|NOT_SUPPORTED_ARCH_MISMATCH)|NVRTC_ERROR_(?:BUILTIN_OPERATION_FAILURE|INVALID_OPTION)|nvrtc: error: (?:failed to open|invalid value for --gpu-arch)|cuDNN version incompatibility|[Ll]oaded runtime CuDNN library: \S+ but source was compiled with"),
     root(F.USER_CODE, "cuda.status.use", ("status_invalid_value", "status_bad_param", "status_not_supported", "status_mapping_error", "matrix_type_not_supported", "zero_pivot", "cufft_invalid", "nvrtc_error_compilation", "unsupported_datatype"), 0.72, _STATUS,
          r"(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE|HIPBLAS|MIOPEN)_STATUS_(?:INVALID_VALUE|BAD_PARAM\w*|NOT_SUPPORTED\w*|MATRIX_TYPE_NOT_SUPPORTED|ZERO_PIVOT)|CUFFT_INVALID_\w+|NVRTC_ERROR_COMPILATION"),
     root(F.UNKNOWN, "cuda.status.failed", ("status_execution_failed", "status_internal_error", "status_mapping_error", "cufft_exec_failed", "cufft_internal", "status_license"), 0.5, _STATUS,
          r"_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)|CUFFT_(?:EXEC_FAILED|INTERNAL_ERROR)"),
+    root(F.USER_CODE, "nvshmem.heap", ("nvshmem_symmetric_size", "symmetric heap"), 0.7, "NVSHMEM texts", r"NVSHMEM.{0,80}(?:symmetric heap|nvshmem_malloc).{0,60}(?:exhausted|failed|full)"),
+    root(F.NCCL_CONFIG, "nvshmem.start", "nvshmem", 0.64, "NVSHMEM texts: bootstrap and transports", r"nvshmem\w*.{0,80}(?:init failed for transport|non-zero status|bootstrap\w* (?:\w+ )?failed)", origin=Origin.UNKNOWN),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*(_row(*row) for row in _TABLE), *_LIBRARIES)

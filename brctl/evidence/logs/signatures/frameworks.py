@@ -19,6 +19,8 @@ _SERVE = "vLLM, SGLang and veRL texts"
 _DISTRIBUTED = (
     root(F.HANG_MISMATCH, "c10d.missing-ranks", ("missing ranks", "ranks are missing", "did not join"), 0.78, _C10D,
          r"(?:barrier|all_?gather|broadcast|reduce|collective)\w* failed -- missing ranks: ?(?P<ranks>[\d, ]+)|(?:ranks? )?\[?(?P<rank>\d+)\]? (?:are|is) missing from|the following ranks (?:are missing|did not)", origin=Origin.UNKNOWN),
+    root(F.NCCL_CONFIG, "horovod.join-timeout", ("waiting for tasks to start", "hosts to acknowledge", "tasks to register"), 0.7, "Horovod launcher texts: not all tasks came",
+         r"Timed out waiting for (?:tasks to (?:start|register)|hosts to acknowledge)"),
     root(F.USER_CODE, "c10d.world-size", ("cannot init process group", "world_size", "world size", "environment variable", "process group", "nproc_per_node", "nproc-per-node", "master_addr"), 0.76, _C10D,
          r"Cannot init process group where rank|[Ee]rror initializing torch\.distributed.{0,80}environment variable|environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected|[Ww]orld ?_?size \(?\S{0,12}\)? ?.{0,60}(?:not (?:equal|divisible|match)|must|should|is not|does not|less than|larger than)|initialize the default process group twice|process group (?:has not been initialized|is not initialized|.{0,20}does not exist)|(?:tensor|pipeline|context|expert|data|sequence)[_ -](?:model[_ -])?parallel\w*.{0,60}(?:must|should|not divisible|does not|is not|greater|exceed)|rank \d+ (?:is )?(?:not in|out of range|>=)"),
     root(F.ENVIRONMENT_MISMATCH, "c10d.not-built", ("doesn't have nccl built in", "nccl built in", "is not available", "without nccl", "not built with", "doesn't have mpi", "backend"), 0.84, _C10D,
@@ -37,14 +39,20 @@ _COMPILERS = (
 )  # fmt: skip
 
 _XLA_ROWS = (
-    root(F.GPU_OOM, "xla.memory", ("resource_exhausted", "resource exhausted", "ran out of memory in memory space", "out of memory allocating", "bfc_allocator", "hbm"), 0.88, _XLA,
-         r"(?:RESOURCE_EXHAUSTED|Resource exhausted)\b.{0,60}(?:[Oo]ut of memory|allocat|HBM|memory space)|Ran out of memory in memory space hbm|[Aa]ttempting to (?:reserve|allocate) [\d.]+\w+ .{0,60}(?:HBM|hbm)|Allocator \(GPU_\d+_bfc\) ran out of memory"),
+    root(F.GPU_OOM, "xla.memory", ("resource_exhausted", "resource exhausted", "ran out of memory in memory space", "out of memory allocating", "bfc_allocator", "hbm", "was not possible"), 0.88, _XLA,
+         r"(?:RESOURCE_EXHAUSTED|Resource exhausted)\b.{0,60}(?:[Oo]ut of memory|allocat|HBM|memory space)|Ran out of memory in memory space \w+|[Aa]ttempting to (?:reserve|allocate) [\d.]+\w*\b.{0,60}(?:HBM|hbm|was not possible)|Total hbm usage >=|Exceeded hbm capacity|Allocator \(GPU_\d+_bfc\) ran out of memory"),
     root(F.USER_CODE, "xla.use", ("invalid_argument", "unimplemented:", "failed_precondition", "jax.errors", "tracerarrayconversionerror", "concretizationtypeerror", "incompatible shapes for"), 0.7, _XLA,
          r"(?:XlaRuntimeError: |\b)INVALID_ARGUMENT: .|XlaRuntimeError: (?:UNIMPLEMENTED|FAILED_PRECONDITION)|jax\.errors\.\w+|(?:Concretization\w*|Tracer\w+|UnexpectedTracer)Error|[Ii]ncompatible shapes for (?:broadcasting|dot)"),
     aside(Part.VICTIM, "xla.others", ("the tasks have crashed", "heartbeat timeout", "coordination service", "coordination_service", "unhealthy tasks", "barrier timed out", "shutdown barrier", "polled an error"), _XLA,
           r"[Tt]he tasks have crashed|coordination[_ ]service.{0,120}(?:heartbeat|timed? ?out|error|unavailable|shut ?down|disconnect)|[Uu]nhealthy tasks|Barrier (?:timed out|failed)|[Ss]hutdown barrier .{0,40}fail|[Pp]olled an error from coordination"),
     root(F.ENVIRONMENT_MISMATCH, "xla.backend", ("unable to initialize backend", "no gpu/tpu found", "ptxas does not support", "couldn't get ptxas", "could not load dynamic library 'libcudart", "cudnn version", "unknown backend", "dnn library"), 0.76, _XLA,
          r"Unable to initialize backend '(?:cuda|gpu)'(?!.{0,80}(?:not found|NOT_FOUND|Unable to find))|Unknown backend:? '?(?:cuda|gpu|tpu)|ptxas does not support|(?:Couldn't get|Failed to find) ptxas|CuDNN library (?:needs|version)|DNN library (?:is not found|initialization failed)"),
+)  # fmt: skip
+
+_TENSORFLOW = (
+    root(F.STORAGE_CHECKPOINT, "tf.checkpoint", ("unable to open table file", "not an sstable", "checksum does not match", "tensorslicereader"), 0.84, "TensorFlow checkpoint texts",
+         r"Unable to open table file|not an sstable|TensorBundle.{0,60}(?:[Cc]hecksum|truncated)"),
+    root(F.USER_CODE, "tf.no-checkpoint", "failed to find any matching files for", 0.66, "TensorFlow checkpoint texts: a path without a checkpoint"),
 )  # fmt: skip
 
 _HUB_ROWS = (
@@ -73,6 +81,8 @@ _RAY_ROWS = (
          r"NodeDiedError|[Tt]he actor'?s? .{0,60}node (?:has )?(?:died|failed)|raylet (?:has )?died|worker(?:'s)? node (?:died|was lost)|died because its node (?:has )?(?:died|failed)|[Nn]ode .{0,80}was (?:marked dead|terminated|preempted)"),
     aside(Part.VICTIM, "ray.others", ("owner has exited", "ownerdiederror", "objectlosterror", "lost reference", "worker crashed", "raytaskerror", "taskcancellederror", "actorunavailableerror", "worker died", "connection error code", "unexpected_system_exit", "system_error"), _RAY,
           r"Owner(?:Died|Unreachable)\w*Error|ObjectLostError|ObjectReconstruction\w*Error|ReferenceCountingAssertionError|ActorUnavailableError|Worker exit type: \w+|connection error code \d"),
+    root(F.ENVIRONMENT_MISMATCH, "ray.runtime-env", "runtimeenvsetuperror", 0.82, _RAY),
+    root(F.USER_CODE, "ray.use", ("pendingcallslimitexceeded", "unschedulableerror", "placementgroupremoved"), 0.68, _RAY, r"PendingCallsLimitExceeded|(?:Actor|Task)UnschedulableError|(?:Actor|Task)PlacementGroupRemoved"),
     root(F.USER_CODE, "ray.resources", ("cannot be scheduled right now", "insufficient resources", "placement group", "no available node types", "infeasible"), 0.62, _RAY,
          r"cannot be (?:fulfilled|scheduled).{0,80}(?:resource|node)|No available node types can fulfill|(?:placement group|resource request) .{0,80}(?:infeasible|cannot be|timed out|insufficient)|Total available GPUs \d+ is less than"),
 )  # fmt: skip
@@ -85,5 +95,5 @@ _SERVING = (
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (
-    *_DISTRIBUTED, *_COMPILERS, *_XLA_ROWS, *_HUB_ROWS, *_DATA, *_RAY_ROWS, *_SERVING
+    *_DISTRIBUTED, *_COMPILERS, *_XLA_ROWS, *_TENSORFLOW, *_HUB_ROWS, *_DATA, *_RAY_ROWS, *_SERVING
 )  # fmt: skip

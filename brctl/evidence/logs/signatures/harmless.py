@@ -12,6 +12,32 @@ _BOOT = "boot noise of healthy nodes"
 _TORCH = "PyTorch and TensorFlow start-up warnings"
 _RETRY = "clients that retry by themselves"
 
+_REFUSED = r"(?!.*(?:\b(?:not|never|cannot)\b|n['\u2019]t\b|\bunless\b|\b(?:at|on|during) (?:exit|shutdown)\b)[^,.;]{0,20}\b(?:ignored?|harmless)\b)"
+"""The opposite, or a condition that this line may not meet."""
+
+_KERNEL = r"^(?:<\d+>)?(?:.{0,70}?\bkernel(?:\[\d+\])?: ?(?:\[ *[\d.]+\] ?)?|\[ *[\d.]+\] ?)(?:\[ *[TC]\d+\] ?)?"
+"""Where a kernel's line names who speaks: behind the kernel's own name or its seconds since boot, and nowhere else."""
+
+_SUBSYSTEM = r"(?:usb|hub|xhci_hcd|input|hid(?:-\w+)?|i2c(?:[-_]\w+)?|snd(?:_\w+)?|sof-\S*|bluetooth|btusb|iwlwifi|ath1\dk(?:_\w+)?|wl(?:an\d+|[opsx]\w*\d\w*)|cfg80211|mac80211|mei(?:_\w+)?|(?:intel_)?ish\w*|tpm(?:\d+|_\w+)?|ima|integrity|evm|serio|atkbd|psmouse|pcspkr|thunderbolt|ucsi(?:_\w+)?|typec|wmi(?:_\w+)?|(?:hp|dell|thinkpad|asus|legion)_\w+|ast|mgag200|sr|sr0|floppy|parport\d*|rtc\d*|rtc_cmos|tsc|hpet\d*|acpi(?:[-_]\w+)*|pnp)"
+"""Also believed without the kernel's name where the address of a device follows: `usb 1-14-port2: `."""
+
+_DAEMON = r"^(?:<\d+>)?(?:\S{3} +\d+ [\d:]{8} \S+ |(?=[\w()-]+\[\d+\]: ))"
+"""Where a daemon's line names it: behind syslog's time and host, or before a process id."""
+
+BYSTANDER = "harmless.bystander"
+"""What is known of a device that no job uses says nothing of a cause that its line names."""
+
+SAYS_SO = aside(
+    Part.BENIGN, "harmless.says-so",
+    ("not a failure", "not an error", "not a problem", "ignore", "harmless"),
+    "a program's own word that what it prints is nothing to act on",
+    rf"^{_REFUSED}.*(?:\b(?:this|which|it|that) is not (?:a failure|an error|a problem)\b|\b(?:can|may) (?:be )?(?:safely )?(?:be )?ignored?\b|\bsafe(?:ly)? (?:to )?(?:be )?ignored?\b|\bharmless\b)",
+)  # fmt: skip
+"""Believed where nothing else is known of the line: a cause that a row names stays one."""
+
+QUOTED_OPTIONS = "harmless.torch"
+"""Names of options: an exception quotes them as advice, and ends the program all the same."""
+
 SIGNATURES: tuple[Signature, ...] = (
     aside(Part.BENIGN, "harmless.boot",
           ("failed to assign", "module verification failed", "tainting kernel", "acpi bios error", "acpi error",
@@ -20,6 +46,8 @@ SIGNATURES: tuple[Signature, ...] = (
            "aer: enabled", "error containment capabilities", "aer enabled", "pcie aer", "_osc", "hest:", "ghes: apei", "mounting with", "unmounting filesystem",
            "mounted filesystem", "starting recovery", "ending clean mount", "re-mounted",
            "registered pci", "rasdaemon", "mcelog: mcelog", "thermal zone", "thermal_sys", "registered thermal", "mce: using"), _BOOT),
+    aside(Part.BENIGN, "harmless.allocator", "the caller indicates that this is not a failure",
+          "TensorFlow's allocator: memory asked for to see whether there is more"),
     aside(Part.BENIGN, "harmless.boot-links", ("link down", "cable unplugged", "link is not ready", "carrier"),
           "links come up in the first minutes after boot; empty SATA ports never do",
           r"SATA link down|^\W*\[\s*\d{1,2}\.\d+\].*(?:[Ll]ink (?:is )?(?:down|not ready)|Cable unplugged|carrier)"),
@@ -30,11 +58,28 @@ SIGNATURES: tuple[Signature, ...] = (
     aside(Part.BENIGN, "harmless.edac", "edac ", "EDAC drivers that name their controllers",
           r"EDAC (?:skx|i10nm|amd64|sbridge|igen6|ie31200|MC\d*)\b:? (?!.*(?:\b[1-9]\d* (?:CE|UE)\b|\bUE\b|\bCE (?:row|page|on)|[Uu]ncorrect|HANDLING))"),
     aside(Part.BENIGN, "harmless.platform",
-          ("i8042", "eisa", "ipmi_", "sev: ", "x.509", "regulatory", "tpm", "mei_me", "power_meter", "udevd", "crtc", "lockup detector", "apst", "cache data failed"), "platform drivers of servers",
-          r"\bi8042: |platform eisa|\bipmi_(?:si|ssif|devintf)\b|\bSEV: failed|X\.509 certificate|regulatory\.db|tpm_?\w*[: ].{0,60}(?:error|fail)|\bmei_me\b|power_meter ACPI|systemd-udevd\[\d+\]: .{0,80}(?:could not|[Ff]ailed to)|Cannot find any crtc|Delayed init of the lockup detector|Asking for cache data failed|[Ff]ailed to set APST"),
+          ("i8042", "reading sysfs", "state file", "state save file", "eisa", "ipmi_", "sev: ", "x.509", "regulatory", "tpm", "mei_me", "power_meter", "udevd", "crtc", "lockup detector", "apst", "cache data failed"), "platform drivers of servers",
+          r"\bi8042: |Error reading sysfs attr|Could not open \w+ state file .{0,80}No such file|Trying backup state save file|platform eisa|\bipmi_(?:si|ssif|devintf)\b|\bSEV: failed|X\.509 certificate|regulatory\.db|tpm_?\w*[: ].{0,60}(?:error|fail)|\bmei_me\b|power_meter ACPI|systemd-udevd\[\d+\]: .{0,80}(?:could not|[Ff]ailed to)|Cannot find any crtc|Delayed init of the lockup detector|Asking for cache data failed|[Ff]ailed to set APST"),
+    aside(Part.BENIGN, BYSTANDER,
+          ("usb", "hub ", "xhci", "input:", "hid", "i2c", "snd", "sof-", "bluetooth", "iwlwifi", "ath1", "wlan", "wlp", "cfg80211", "mac80211", "btusb", "mei", "ish", "tpm", "ima:", "integrity:", "evm:", "serio", "atkbd", "psmouse", "pcspkr", "thunderbolt", "ucsi", "typec", "wmi", "hp_", "dell_", "drm]", "fb0", "vga", "ast ", "mgag200", "sr 0", "sr0", "floppy", "fd0", "parport", "rtc", "tsc:", "hpet", "acpi", "pnp", "thermal_zone", "fuengine", "tcti", "sd-udev", "udev", "ntpd", "chronyd", "dbus", "cups", "avahi", "colord", "pulse", "gnome", "ptm_stat"),
+          "kernel subsystems and desktop services that no training job uses: consoles, radios, sound, USB, firmware tables",
+          _KERNEL + _SUBSYSTEM + r"(?: [\w.:/-]{1,24})?: |^" + _SUBSYSTEM + r" [\da-f]+[-:][\w:.-]{1,20}: |" +
+          _DAEMON + r"(?:(?:systemd-)?udevd|\(udev-worker\)|ntpd|chronyd|dbus(?:-\w+)*|cupsd?|avahi-\w+|colord|pulseaudio|gnome-[\w-]+)(?:\[\d+\])?: |"
+          r"\[drm\] \*ERROR\* (?:CPU pipe|AUX|Atomic update|TC cold|crtc|GT\d: GSC|This is a pre-production)|thermal_zone\d+: failed to read out|ERROR:(?:tcti|esys):|\bFuEngine\b|PTM_STAT register"),
+    aside(Part.BENIGN, "harmless.no-medium", ("dev sr", "dev fd"), "drives without a disk in them", r"I/O error, dev (?:fd|sr)\d"),
+    aside(Part.BENIGN, "harmless.nvme",
+          ("clamping down", "new ctrl", "removing ctrl", "host memory buffer", "bogus namespace", "subnqn", "invalid field", "invalid_field", "invalid_opcode", "invalid command opcode", "error log entries", "d3 entry latency", "unchecked data"),
+          "NVMe: commands that a drive does not have, and a fabric's controllers that come and go by request",
+          r"nvme\d*: .{0,60}(?:clamping down|new ctrl:|Removing ctrl:|host memory buffer|bogus Namespace|SUBNQN|D3 entry latency|unchecked data)|Invalid Field in Command|INVALID_(?:FIELD|OPCODE)\(|Invalid Command Opcode|^\s*Error Log Entries for"),
+    aside(Part.BENIGN, "harmless.resync", ("not clean -- starting", "resync of raid", "recovery of raid", "data-check of raid", "newarray", "rebuildstarted", "reset successful", "no pending cmds"),
+          "md and RAID controllers: an array that is whole and copies itself after an unclean stop, and a reset that succeeded",
+          r"not clean -- starting background reconstruction|md: (?:resync|data-check) of RAID|(?:NewArray|RebuildStarted) event|megasas: reset successful|no pending cmds after reset"),
+    aside(Part.BENIGN, "harmless.refused-command", ("aq_rc_", "addrconf(", "ib_srpt", "access_reg(", "context canceled", "hwrm req_type", "not on same switch", "ts query for tx timer", "tc_add_flow", "reload driver to complete"),
+          "firmware and daemons that refuse a request it does not have (HWRM codes 2, 3, 5 to 7, 9, 0xc to 0xe, 0x10 and 0xffff), and off-loads that stay in software",
+          r"^(?!.*(?:unrecoverable|fatal|timed? ?out|reset failed|\b(?:probe|(?:re-?)?init)))(?:.*hwrm req_type \S+ .{0,30}error 0x(?:[235679cde]|10|ffff)\b|.*(?:AQ_RC_(?:ENOSPC|EINVAL|EPERM|ENOENT|EEXIST|ENOSYS)|error=\"context canceled\"|ADDRCONF\(NETDEV_\w+\)|ib_srpt MAD registration failed|ACCESS_REG\(.{0,60}status bad operation|not on same switch|TS query for TX timer failed|_tc_(?:add|del)_flow|Reload driver to complete reset))"),
     aside(Part.BENIGN, "harmless.service",
           ("systemd[", "timesyncd", "mcelog", "nvidia-persistenced", "syn flooding", "degraded feature set"), "services of a node at their work",
-          r"systemd\[\d+\]: (?:Starting|Started|Finished|Stopp(?:ed|ing)|Condition check|Reached target) |systemd-timesyncd\[\d+\]: Timed out|mcelog: (?:Cannot open|.{0,40}only decoding)|Possible SYN flooding|Using degraded feature set|nvidia-persistenced.{0,60}(?:Started|connection opened|persistence mode (?:enabled|disabled)|registered|Received signal 15)"),
+          r"systemd\[\d+\]: (?:Starting|Started|Finished|Stopp(?:ed|ing)|Condition check|Reached target) |systemd-timesyncd\[\d+\]: Timed out|mcelog(?:\[\d+\])?: (?:Cannot open|failed to prefill|Family \d+|.{0,40}only decoding)|Possible SYN flooding|Using degraded feature set|nvidia-persistenced.{0,60}(?:Started|connection opened|persistence mode (?:enabled|disabled)|registered|Received signal 15)"),
     aside(Part.BENIGN, "harmless.counts",
           ("correctable", "critical warning", "critical_warning", "ecc errors", "packets", "error information log", "....0", "errs: wr 0"), "headings, and counters of corrected errors",
           r"^\s*(?:(?:SRAM|DRAM) )?Correctable(?: Error)?s?\s*:\s*\d+\s*$|^\s*E[Cc][Cc] Errors?\s*$|^\s*[RT]X:? .{0,20}packets\s+errors|[Cc]ritical[_ ][Ww]arning\s*:\s*0x0+\s*$|Error Information Log Entries|^\w+:\.{4,}0\s*$|errs: wr 0, rd 0, flush 0, corrupt 0, gen 0|(?<!un)correctable hardware errors detected"),
@@ -52,7 +97,7 @@ SIGNATURES: tuple[Signature, ...] = (
           "NCCL INFO start-up lines",
           r"NCCL INFO (?!.*(?:-> [1-7]\b|Connection refused|exceeded|error|fail|Abort|closed))(?!NET/IB ?: Using .*mlx5_bond)"),
     aside(Part.BENIGN, "harmless.no-verbs", "failed to open libibverbs", "NCCL on nodes without InfiniBand"),
-    aside(Part.BENIGN, "harmless.torch",
+    aside(Part.BENIGN, QUOTED_OPTIONS,
           ("find_unused_parameters", "destroy_process_group() was not called", "omp_num_threads", "torch_nccl_async_error_handling",
            "unable to register cu", "tf-trt warning", "cudnn factory", "cublas factory", "futurewarning", "userwarning",
            "deprecationwarning", "resourcewarning", "w socket.cpp", "nccl_async_error_handling is deprecated", "tf32", "could not find tensorrt",
@@ -73,5 +118,6 @@ SIGNATURES: tuple[Signature, ...] = (
           r"^(?!.*(?:Counter|Errors?|Downed|Rcv\w*|Xmit\w*):\.).*\.{6,}\s*\S+\s*$|^\s*\"?[\w.\-]+\"?\s*[:=]\s*(?:True|False|None|null|true|false|\d+)\s*,?\s*$|[Nn]amespace\(|^\s*--\w"),
     aside(Part.BENIGN, "harmless.checkpoint-done",
           ("successfully saved checkpoint", "saved checkpoint", "checkpoint saved", "loaded checkpoint", "successfully loaded"),
-          "checkpoint success lines"),
+          "checkpoint success lines", r"^(?!.*(?:SIG(?:TERM|INT|USR\d|HUP)|[Pp]reempt))"),
+    SAYS_SO,
 )  # fmt: skip

@@ -21,14 +21,17 @@ _ENDED = (
             r"\b(?:training|train(?:ing)? (?:run|job|loop)|fine-?tuning|pre-?training|run|job|experiment|fit)\b.{0,24}\b(?:complet(?:e|ed)|finished|done|ended|succeeded|was successful)\b(?! with (?:error|fail))(?!.{0,20}(?:error|fail|exit code:? [1-9]))|"
             r"\b(?:[Ff]inished|[Cc]ompleted|[Dd]one) (?:the )?(?:training|fine-?tuning|pre-?training|all (?:epochs|steps|iterations))\b|"
             r"`?Trainer\.fit`? stopped: `?max_\w+|['\"]train_runtime['\"]\s*:|\*{3,} train metrics \*{3,}|reached (?:the )?max(?:imum)? (?:number of )?(?:epochs?|steps?|iterations?)"),
+    healthy("well.total-time", ("total time", "total training time", "training time", "elapsed"), 0.72, _JOB,
+            r"^(?!.*\b(?:epoch|step|iter(?:ation)?)\W{0,3}(\d+) ?/ ?(?!\1\b)\d).*(?:(?:^|[\]|:.] )\W{0,3}(?:[Aa]ll )?[Dd]one\b.{0,12}[Tt]otal (?:training |run )?time\b|[Tt]otal (?:training|run) time\s*[:=]? ?\d)"),
+    healthy("well.synced", "process to finish", 0.66, "wandb at the end of a run; what it uploads, a failed one has too", r"wandb: .{0,40}process to finish\W+\(success\)"),
     healthy("well.run-success", ("success", "exited with code 0", "exit code 0", "zero exit code", "exit status 0", "returned 0", "exit_code: 0", "exitcode 0", "exit code: 0"), 0.9, _JOB,
             r"\"status\": ?\"success\"|exited successfully|successfully (?:finished|completed|exited)|(?:finished|completed|exited|ended|terminated) (?:successfully|with(?: a zero)? exit (?:code|status):? 0\b|with code 0\b)|"
             r"zero exit code|\bexit(?:ed)?[ _](?:with )?(?:code|status)\s*[:=]?\s*0\b(?!:[1-9])|\b(?:job|run|task|command|pipeline|workflow)\b.{0,40}\bsucceeded\b"),
     healthy("well.saved-at-end", ("saved model", "model saved", "final checkpoint", "last checkpoint", "at last step"), 0.6, _JOB,
             r"(?:final|last) checkpoint (?:was )?(?:saved|written)|saved (?:the )?final (?:model|checkpoint)|at last step, step"),
     healthy("well.slurm", ("completed", "exitcode=0:0"), 0.88, _SCHEDULER,
-            r"\bCOMPLETED\s+0:0\b|State: COMPLETED \(exit code 0\)|JobState=COMPLETED\b.{0,80}|\bJob \d+ .{0,60}completed successfully"),
-    healthy("well.kubernetes", ("succeeded", "completed", "running  ", " ready  "), 0.7, _SCHEDULER,
+            r"\bCOMPLETED\b(?:\s+|.{0,24}\b[Ee]xit_?[Cc]ode[ =:]+)0:0(?!\d)|State: COMPLETED \(exit code 0\)|JobState=COMPLETED\b.{0,80}|\bJob \d+ .{0,60}completed successfully"),
+    healthy("well.kubernetes", ("succeeded", "completed", " running ", " ready "), 0.7, _SCHEDULER,
             r"^\S+\s+(?:\d+/\d+\s+)?(?:Completed|Succeeded)\s+0\s|reason: Completed\b|Normal\s+Completed\s.{0,60}Job completed|^\S+\s+Ready\s+(?:<none>|[\w,.-]+)\s+\d+[dhms]|^\S+\s+(\d+)/\1\s+Running\s+0\s"),
     healthy("well.kubernetes-events", ("  normal ",), 0.66, "kubectl get events",
             r"\sNormal\s+(?:Scheduled|Pulled|Created|Started|SuccessfulCreate|Completed|SuccessfulAttachVolume|SuccessfulMountVolume|NodeReady|NodeSchedulable)\s"),
@@ -37,8 +40,10 @@ _ENDED = (
     healthy("well.eta-row", ("eta", "data_time", "batch_time"), 0.68, "Swin, MMEngine, detectron and torchvision progress rows",
             r"\[\d+/\d+\].{0,40}\beta:? [\d:, days]+.{0,200}\bloss:? \d[\d.]*(?!.{0,10}\bnan)"),
     healthy("well.final-metrics", ("accuracy", "f1", "auc", "bleu", "perplexity", "eval_loss", "val_loss"), 0.7, _JOB,
-            r"^\W{0,20}(?:.{0,40}\b)?(?:test|final|eval(?:uation)?)[ _-](?:set )?(?:accuracy|acc|loss|f1|auc|score|bleu|ppl|perplexity)\b\s*[:=]\s*(?!.{0,6}nan)[\d.]+"),
+            r"^\W{0,20}(?:.{0,40}\b)?(?:test|final|eval(?:uation)?)(?:[ _-](?:set )?|\b(?:(?!\b(?:train|step|iter))[^\n]){0,50}\b)(?:accuracy|acc|loss|f1|auc|score|bleu|ppl|perplexity)\b\s*[:=]\s*(?!.{0,6}nan)[\d.]+"),
     healthy("well.progress-bar", ("100%|",), 0.6, "tqdm", r"100%\|[^|]{3,}\|\s*(\d+)/\1\b"),
+    healthy("well.nccl-init", ("init complete",), 0.6, "NCCL start-up lines; a start proves only that it started", r"NCCL INFO comm .{0,120}Init COMPLETE"),
+    healthy("well.saved", ("successfully saved checkpoint", "saved checkpoint", "saving checkpoints for", "checkpoint saved", "loaded checkpoint", "successfully loaded checkpoint", "finished saving the checkpoint"), 0.6, _JOB),
 )  # fmt: skip
 
 _TESTS = (
@@ -73,7 +78,7 @@ _DEVICES = (
     healthy("well.ping", ("packet loss",), 0.75, "ping(8)", r"\b0(?:\.0+)?% packet loss"),
     healthy("well.disk", (": clean,", "no known data errors", "[uu", "state: online"), 0.75, "fsck, zpool and md",
             r": clean, \d+/\d+ files|errors: No known data errors|blocks .{0,40}\[U{2,}\]"),
-    healthy("well.sel-routine", ("chassis intru", "session audit", "log area", "timestamp clock", "presence detected", "fully redundant", "are redundant"), 0.64, "ipmitool", r"Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Presence [Dd]etected|Fully Redundant|(?<!not )\bare redundant\b"),
+    healthy("well.sel-routine", ("chassis intru", "session audit", "log area", "timestamp clock", "presence detected", "fully redundant", "are redundant"), 0.64, "ipmitool", r"Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Presence [Dd]etected(?!, ?(?:Failure|Predictive|AC))|Fully Redundant|(?<!not )\bare redundant\b"),
     healthy("well.sensor", ("| ok",), 0.66, "ipmitool sensor and sdr", r"^\s*[\w #./+-]{3,30}\|[^|]{1,30}\|(?:[^|]{1,20}\|)?\s*ok\b"),
     healthy("well.link-width", ("current", "lnksta:"), 0.62, "nvidia-smi and lspci: the link is as wide as it can be", r"^\s*Current\s*:\s*16x\s*$|LnkSta:.{0,24}\(ok\), Width x\d+ \(ok\)"),
     healthy("well.counter", ("_phy: 0", "media_errors", "media and data integrity errors", "self-test completed without", "symbolerrorcounter:", "linkdownedcounter:", "errors_phy:"), 0.66, "ethtool, perfquery, nvme-cli and smartd: counters of hardware errors at zero",
@@ -89,32 +94,41 @@ _IN_SERVICE = (
     healthy("well.boot-ended", ("reached target", "startup finished", "login:", "started session", "new session"), 0.8, _NODE,
             r"Reached target (?:Multi-?User|Graphical|multi-user|graphical|Login)|Startup finished in|^\S+ login:"),
     healthy("well.in-service",
-            ("session opened for user", "started session", "new session", "synchronized to", "selected source", "registered node", "accepted publickey", "node configuration differs", "health check passed", "status is now: nodeready", "successfully registered node", "dhcpack"), 0.66, _NODE,
-            r"session opened for user|Started [Ss]ession|[Nn]ew session \S+ of user|synchronized to \S+|Selected source \S+|Accepted publickey for|status is now: NodeReady|[Ss]uccessfully registered node|health check passed|DHCPACK"),
+            ("session opened for user", "started session", "new session", "synchronized to", "selected source", "registered node", "accepted publickey", "node configuration differs", "health check passed", "status is now: nodeready", "successfully registered node", "registered device plugin", "dhcpack"), 0.66, _NODE,
+            r"session opened for user|Started [Ss]ession|[Nn]ew session \S+ of user|synchronized to \S+|Selected source \S+|Accepted publickey for|status is now: NodeReady|[Ss]uccessfully registered node|Registered device plugin for|health check passed|DHCPACK"),
     healthy("well.device-ready", ("default/read/poll queues", "mounted filesystem", "ending clean mount", "smu is initialized", "fw now in ready", "successfully initialized", "all the available gpus and nvswitches", "host engine listener"), 0.62, "drivers and daemons of a device that came up",
             r"default/read/poll queues|EXT4-fs \(\S+\): mounted filesystem|XFS \(\S+\): Ending clean mount|SMU is initialized successfully|FW now in Ready state|DCGM successfully initialized|Successfully configured all the available GPUs|Host Engine Listener Started"),
+    healthy("well.unit-started", ("] started ", "] finished ", "] reached target", "]: started ", "]: finished ", "returns successfully", "successfully configured", "resumed successfully", "initialized successfully", "initialised successfully", "became ready", "with 2 out of 2", "with 4 out of 4", "ready for requests"), 0.62, _NODE + ": a unit, a device or a container that came up",
+            r"\[ *OK *\] (?:Started|Finished|Reached target) |systemd\[1\]: (?:Started|Finished) |returns successfully|[Ss]uccessfully configured all|(?:resumed|initiali[sz]ed) successfully|just became ready|active with (\d+) out of \1 (?:mirrors|devices)|ready for requests"),
     healthy("well.driver-loaded", ("loading nvidia unix", "nvlink core is being initialized", "[drm] initialized nvidia", "loaded the uvm driver", "initialized nvidia-drm"), 0.62, _SMI,
             r"NVRM: loading NVIDIA UNIX|\[drm\] Initialized (?:nvidia-drm|amdgpu) \d|Loaded the UVM driver"),
-    healthy("well.nccl-init", ("init complete",), 0.6, "NCCL start-up lines; a start proves only that it started", r"NCCL INFO comm .{0,120}Init COMPLETE"),
     healthy("well.boot-line", ("freeing unused", "write protecting the kernel", "as init process", "linux version", "loading compiled-in", "command line:", "registered taskstats", "clocksource: switched", "freeing smp", "brought up"), 0.66, "Linux boot texts",
             r"Freeing unused (?:kernel|decrypted)|Write protecting the kernel|Run /\S+ as init process|\bLinux version \d|Loading compiled-in X\.509|registered taskstats|Switched to clocksource|smp: Brought up"),
     healthy("well.container-left", ("entered disabled state", "entered forwarding state", "renamed from eth", "link up", "link is up", "becomes ready", "linkup", "link_up"), 0.62, "container networks and links that come up",
             r"port \d+\(veth\w+\) entered (?:disabled|forwarding) state|veth\w+: renamed from eth|[Ll]ink (?:is )?[Uu]p\b|link becomes ready|\bLinkUp\b"),
     healthy("well.ras-summary", ("no memory errors", "no mce errors", "no pcie aer errors", "no errors logged", "no error"), 0.75, "ras-mc-ctl and edac-util", r"^No (?:Memory|PCIe AER|MCE|Extlog|disk|devlink) errors|edac-util: No errors to report"),
-    healthy("well.saved", ("successfully saved checkpoint", "saved checkpoint", "saving checkpoints for", "checkpoint saved", "loaded checkpoint", "successfully loaded checkpoint", "finished saving the checkpoint"), 0.6, _JOB),
 )  # fmt: skip
 
 _OVER = (
     healthy("over.nfs", ("server ",), 0.6, "Linux NFS client", r"nfs: server \S+ OK\b",
             settles=("host.kernel.nfs_hangs", "netfs.stall", "kernel.hung-in-filesystem", "kernel.hung-task", "host.kernel.hung_task")),
-    healthy("over.lustre", ("connection restored to", "connection to", "recovery complete"), 0.6, "Lustre client",
-            r"Lustre: .{0,80}(?:Connection restored to|Recovery (?:over|complete))", settles=("netfs.stall", "lustre.lost", "lustre.error")),
+    healthy("over.lustre", ("connection restored to", "recovery over", "recovery complete"), 0.6, "Lustre client",
+            r"Connection restored to (?:service )?\S+|Lustre: .{0,80}Recovery (?:over|complete)", settles=("netfs.stall", "lustre.lost", "lustre.error")),
+    healthy("over.ata", "sata link", 0.5, "libata: a port without a disk, or a disk that came back", r"(?P<sensor>ata\d+): SATA link (?:down \(SStatus 0|up)", settles=("ata.no-link",)),
+    healthy("over.ceph", "libceph:", 0.5, "Ceph kernel client", r"libceph: (?:mon|osd)\d+ .{0,40}session established|libceph: osd\d+ up\b", settles=("netfs.stall", "parallel-fs.error")),
+    healthy("over.path", ("reinstating path", ": reinstated"), 0.5, "multipath: a path that is back",
+            r"Reinstating path (?P<sensor>\d+:\d+)|\b(?P<sensor2>\d+:\d+): reinstated", settles=("multipath.path",)),
+    healthy("over.no-path", "remaining active paths: ", 0.5, "multipathd", r"(?P<sensor>[\w.-]+): remaining active paths: [1-9]", settles=("multipath.no-path",)),
+    healthy("over.iscsi", ("operational after recovery", "is operational now"), 0.5, "iscsid: a session that is back",
+            r"connection(?P<sensor>\d+:\d+)\b.{0,200}is operational (?:now|after recovery)", settles=("iscsi.connection",)),
+    healthy("over.scsi-refusal", "add. sense: invalid", 0.5, "SCSI: a drive that lacks an optional command", r"\[(?P<sensor>sd\w+)\] .{0,20}Add\. Sense: Invalid (?:field in (?:cdb|parameter list)|command operation code)", settles=("scsi.command-failed",)),
     healthy("over.thermal", ("temperature/speed normal",), 0.6, "Linux thermal driver", r"temperature/speed normal",
             settles=("kernel.thermal", "host.kernel.cpu_throttled")),
     healthy("over.memory-failure", ("recovered",), 0.5, "Linux memory failure handling",
             r"Memory failure: .{0,80}(?:Recovered|Delayed)\b", settles=("kernel.mce", "mce.uncorrected-recovered")),
     healthy("over.nvme", ("paths", "path", "resetting controller", "successfully reconnected", "reconnected"), 0.5, "NVMe multipath and fabrics",
             r"nvme\d+: (?:[Ss]uccessfully reconnected|queue \d+ mapping)|Successfully reconnected \(\d+ attempts?\)", settles=("nvme.no-path", "block.error", "nvme.fabrics")),
+    healthy("over.link", ("link up", "link is up"), 0.5, "Linux net drivers: the link of an interface is back", r"\b(?P<sensor>(?:en[opsx]|eth|ib|hsn)\w+): .{0,20}\b[Ll]ink (?:is )?[Uu]p\b", settles=("net.link-down",)),
     healthy("over.bond", ("making interface", "now running without"), 0.45, "Linux bonding driver", r"making interface \S+ the new active one", settles=()),
     healthy("over.bond-partner", "active interface up", 0.45, "Linux bonding driver", r"bond\d+: active interface up!", settles=("net.bond-degraded",)),
     healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
@@ -122,7 +136,7 @@ _OVER = (
     healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready")),
     healthy("over.reconnected", ("reconnected", "connection re-established", "connection restored", "retry succeeded", "succeeded after", "recovered after"), 0.6, "clients that retry by themselves",
             r"\b(?:re-?connected|connection (?:re-?established|restored)|retry (?:\d+/\d+ )?(?:ok|succeeded)|succeeded (?:after|on) (?:\d+ )?(?:retr|attempt))",
-            settles=("http.unreachable", "net.unreachable", "store.join-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),
+            settles=("http.unreachable", "net.unreachable", "store.join-timeout", "store.connect-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),
 )  # fmt: skip
 
 _RESULTS = (
@@ -135,5 +149,8 @@ _RESULTS = (
     healthy("well.rows-of-other-trainers", ("samplespersec=", "train_step_timing", "val_loss:", "timing_s/step", "done in"), 0.72, "DeepSpeed, NeMo, Keras, veRL and home-made progress rows",
             r"RunningAvgSamplesPerSec=\d|train_step_timing in s: \d|\bval_loss: \d[\d.]*(?!.{0,40}nan)|timing_s/step:\d|[Ee]poch \d+/\d+ done in [\d.]+ ?s"),
 )  # fmt: skip
+
+OF_A_NODE = frozenset(row.name for row in (*_DEVICES, *_IN_SERVICE, *_OVER))
+"""Rows that prove a node's health and say nothing of a job's."""
 
 SIGNATURES = (*_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)

@@ -113,7 +113,7 @@ _STORAGE = (
           "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
           "filesystem has been shut", "smart error", "btrfs"), 0.84, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
-         r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout(?!, completion polled)|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
+         r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout(?!, completion polled| set to)|reset controller|[Dd]isabling|controller is down|removing after|not ready|failed)|"
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
@@ -135,14 +135,14 @@ _STORAGE = (
          _ERRNO, origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space-checkpoint",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "storagefull"), 0.9, _ERRNO,
-         r"(?:checkpoint|ckpt|save|torch|serializ|shard|distcp|safetensors|writer).{0,160}(?:No space left on device|ENOSPC|Errno 28)|"
+         r"^(?!.*(?:shared memory|/dev/shm|shm_open|/torch_\d)).*(?:checkpoint|ckpt|save|torch|serializ|shard|distcp|safetensors|writer).{0,160}(?:No space left on device|ENOSPC|Errno 28)|"
          r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)", origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
-          "diskpressure", "index full, reach max", "directory index full", "out of space", "iuse%", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
+          "diskpressure", "index full, reach max", "directory index full", "out of space", "iuse%", "filesystem full", "low on resource: ephemeral", "disk pressure", "% full", "no free space", "file system is full", "insufficient disk"), 0.75,
          _ERRNO,
-         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|(?<!No)DiskPressure(?!\s+(?:False|Unknown))|[Ff]ile ?system (?:is )?full|Directory (?:\(ino: \d+\) )?index full|\bout of space\b|IUse%.{0,20}\b100%|"
-         r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
+         r"^(?!.*(?:shared memory|/dev/shm|shm_open|/torch_\d)).*(?:No space left on device|ENOSPC|Errno 28\b)|[Dd]isk (?:is )?full|(?<!No)DiskPressure(?!\s+(?:False|Unknown))|[Ff]ile ?system (?:is )?full|Directory (?:\(ino: \d+\) )?index full|\bout of space\b|IUse%.{0,20}\b100%|"
+         r"no free space|(?<!no )\bdisk pressure\b|\b100 ?% full\b|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.6, "df(1)",
          r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",

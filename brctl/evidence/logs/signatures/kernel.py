@@ -61,13 +61,13 @@ HOST: tuple[Signature, ...] = (
     _row("host.kernel.nic_hot", "port module event", r"Port module event\[error\].{0,80}High Temperature", _F.NETWORK_IB, 0.84, "a transceiver is too hot"),
     _row("host.kernel.nic_unplugged", "cable unplugged", r"Port module event.{0,80}cable unplugged", _F.NETWORK_LINK, 0.62, "a network cable is unplugged"),
     _row("host.kernel.nic_power", "insufficient power on the pcie slot", r"Detected insufficient power on the PCIe slot", None, 0.0, "insufficient slot power reported; sources disagree whether it matters"),
-    _row("host.kernel.nic_link_down", "link is down|link becomes down", r"(?:NIC )?Link is Down|link becomes down", _F.NETWORK_LINK, 0.82, "a network link went down"),
+    _row("host.kernel.nic_link_down", "link is down|link becomes down|link down", r"(?:NIC )?Link is Down|link becomes down|Port: \d+ Link DOWN", _F.NETWORK_LINK, 0.82, "a network link went down"),
     # Storage
     _row("host.kernel.read_only", "remounting filesystem|xfs", r"Remounting filesystem read-only|XFS .{1,60}(?:shutting down|Corruption)", _F.STORAGE_CHECKPOINT, 0.88, "a file system gave up and is read-only or shut down"),
     _row("host.kernel.disk_dead", "disabling device after reset", r"(?:(?P<disk>nvme\d{1,3}(?:n\d{1,3})?).{0,80})?Disabling device after reset failure", _F.STORAGE_CHECKPOINT, 0.88, "a disk was taken out after a failed reset"),
     _row("host.kernel.disk_error", "i/o error|critical medium|nvme|ext4-fs error", r"Buffer I/O error|blk_update_request: I/O error|critical medium error|nvme .{1,60}timeout, (?:reset controller|aborting)|EXT4-fs error", _F.STORAGE_CHECKPOINT, 0.84, "disk errors"),
     _row("host.kernel.nfs_hangs", "not responding", r"nfs: server .{1,255} not responding", _F.STORAGE_CHECKPOINT, 0.84, "a file server does not answer"),
-    _row("host.kernel.no_space", "no space left", r"No space left on device", _F.DISK_FULL, 0.75, "a file system is full"),
+    _row("host.kernel.no_space", "no space left", r"^(?!.*(?:shared memory|/dev/shm|shm_open|/torch_\d)).*No space left on device", _F.DISK_FULL, 0.75, "a file system is full"),
 )
 
 DRIVER: tuple[Signature, ...] = (

@@ -16,10 +16,10 @@ _CLOUD = "cloud providers' texts"
 _KUBERNETES = (
     root(FaultClass.GPU_LOST, "k8s.device-unhealthy", ("unhealthy", "xidcriticalerror", "device plugin", "nvidia.com/gpu"), 0.62, _K8S,
          r"[Xx]id[Cc]ritical[Ee]rror: Xid=79|'?nvidia'? device .{0,60}marked unhealthy|device .{0,60}(?:GPU-[\w-]+).{0,40}[Uu]nhealthy|Marking device.{0,60}[Uu]nhealthy|Insufficient nvidia\.com/gpu.{0,40}unhealthy", physical=True),
-    root(FaultClass.CPU_OOM, "k8s.memory", ("oomkilled", "oomkilling", "memorypressure", "low on resource: memory", "system oom encountered", "evictionthresholdmet", "exceeds its request", "exceeded its memory"), 0.92, _K8S,
-         r"OOMKill(?:ed|ing)|System OOM encountered|low on resource: memory|EvictionThresholdMet.{0,60}memory|Attempting to reclaim memory|(?:NodeHas)InsufficientMemory"),
+    root(FaultClass.CPU_OOM, "k8s.memory", ("oomkilled", "oomkilling", "memorypressure", "low on resource: memory", "system oom encountered", "evictionthresholdmet", "exceeds its request", "exceeded its memory", "resourcename=\"memory"), 0.92, _K8S,
+         r"OOMKill(?:ed|ing)|(?:must evict pod|Attempting to reclaim).{0,40}resourceName=\"?memory|System OOM encountered|low on resource: memory|EvictionThresholdMet.{0,60}memory|Attempting to reclaim memory|(?:NodeHas)InsufficientMemory"),
     root(FaultClass.DISK_FULL, "k8s.disk-pressure", ("diskpressure", "ephemeral-storage", "ephemeral local storage", "freediskspacefailed", "imagegcfailed", "nodehasdiskpressure", "inodes"), 0.86, _K8S,
-         r"NodeHasDiskPressure|DiskPressure\s+True|low on resource: (?:ephemeral-storage|inodes)|[Ee]phemeral[- ](?:local )?(?:ephemeral )?storage usage exceeds|exceeds the (?:total )?limit of.{0,30}(?:ephemeral|emptyDir)|FreeDiskSpaceFailed|ImageGCFailed"),
+         r"(?:must evict pod|Attempting to reclaim).{0,40}resourceName=\"?(?:ephemeral-storage|nodefs|inodes)|NodeHasDiskPressure|DiskPressure\s+True|low on resource: (?:ephemeral-storage|inodes)|[Ee]phemeral[- ](?:local )?(?:ephemeral )?storage usage exceeds|exceeds the (?:total )?limit of.{0,30}(?:ephemeral|emptyDir)|FreeDiskSpaceFailed|ImageGCFailed"),
     root(FaultClass.NODE_FAILURE, "k8s.node-not-ready", ("nodenotready", "notready", "kubelet stopped posting", "nodestatusunknown", "node is not ready", "taintmanagereviction", "unreachable", "nodelost", "not ready"), 0.84, _K8S,
          r"NodeNotReady|[Kk]ubelet stopped posting node status|NodeStatusUnknown|status is now: NodeNotReady|node\.kubernetes\.io/(?:unreachable|not-ready):No\w+|^(?P<host>\S+)\s+NotReady\b|Node is not ready"),
     root(FaultClass.PREEMPTION_SIGTERM, "k8s.preempted", ("preempted", "preempting", "preemptioncycle", "evictedbyvpa", "disruption", "drain", "deadlineexceeded", "taint"), 0.88, _K8S,

@@ -27,6 +27,8 @@ _CRASHES = (
 )  # fmt: skip
 
 _LIMITS = (
+    root(F.DATA_LOADER, "loader.too-many-files", "communication with the workers", 0.86, "PyTorch DataLoader: every tensor in flight holds a file",
+         r"Communication with the workers is no longer possible"),
     root(F.ENVIRONMENT_MISMATCH, "errno.limits", ("too many open files", "resource temporarily unavailable", "no file descriptors", "nofile", "inotify", "thread creation failed", "pthread_create", "can't fork", "cannot fork", "max user processes", "nproc", "too many processes", "new thread", "clone()", "operation not permitted (clone"), 0.76, _ERRNO,
          r"[Tt]oo many open files|[Nn]o file descriptors available|inotify watch limit|(?:pthread_create|[Tt]hread creation|clone\(\)|fork)\S* .{0,40}(?:failed|error|Resource temporarily)|(?:OpenBLAS|libgomp)\S*.{0,60}(?:pthread_create|[Tt]hread creation) failed|[Cc]an(?:'t|not) (?:fork|start new thread|allocate thread)|[Uu]nable to create (?:a )?(?:new )?(?:native )?thread|RLIMIT_(?:NPROC|NOFILE)"),
     root(F.DATA_LOADER, "errno.shared-memory", ("/dev/shm", "shared memory", "shm_open", "torch_shm", "unable to open shared memory", "plasma", "shmem"), 0.74, "POSIX shared memory of containers",
@@ -36,13 +38,20 @@ _LIMITS = (
 _MPI_ROWS = (
     aside(Part.VICTIM, "mpi.aborted", ("mpi_abort", "mpirun noticed", "mpiexec", "prterun", "one or more processes exited", "primary job terminated normally", "process returned a non-zero", "bad termination", "your application terminated with the exit string", "orterun", "ompi_mpi_abort", "prte_"), _MPI,
           r"MPI_ABORT was invoked|(?:mpirun|mpiexec|prterun|orterun) (?:noticed|detected|has exited)|[Oo]ne or more processes (?:exited|returned)|[Pp]rimary job\s+terminated normally|BAD TERMINATION OF ONE OF YOUR APPLICATION"),
+    root(F.USER_CODE, "mpi.order", ("before mpi_init", "after mpi_finalize"), 0.76, _MPI, r"was called (?:before MPI_INIT|after MPI_FINALIZE) was invoked"),
+    root(F.ENVIRONMENT_MISMATCH, "mpi.start", ("reliably start one or more daemons", "data unpack would read past end", "data unpack had inadequate space", "host key verification failed"), 0.72, _MPI + ": a daemon of another version, or a login that does not work",
+         r"unable to reliably start one or more daemons|(?:ORTE|PRTE|PMIX)_?ERROR_LOG: Data unpack|^\W*Host key verification failed"),
+    root(F.NETWORK_ETH, "mpi.connect", "failed to tcp connect to a peer", 0.7, _MPI, origin=Origin.INFRA),
+    root(F.NCCL_CONFIG, "mpi.memlock", "allocate some locked memory", 0.84, _MPI + ": the limit of locked memory"),
     root(F.USER_CODE, "mpi.use", ("not enough slots", "there are not enough slots", "mpirun was unable to launch", "mpirun was unable to find", "no executable was specified", "all nodes which are allocated", "mpi_err_", "mpi_init", "running as root"), 0.74, _MPI,
          r"not enough slots available|was unable to (?:launch|find) the specified (?:application|executable)|MPI_ERR_(?:COMM|COUNT|TYPE|RANK|ROOT|TAG|TRUNCATE|BUFFER|ARG)\b|mpirun has detected an attempt to run as root"),
-    root(F.ENVIRONMENT_MISMATCH, "mpi.install", ("opal_init failed", "orte_init failed", "pmix_init", "no components were able", "symbol lookup", "mca_base_component", "unable to load", "libmpi", "pmi server not found", "not compiled with", "orte_ess_base", "version of pmi"), 0.78, _MPI,
+    root(F.ENVIRONMENT_MISMATCH, "mpi.install", ("opal_init failed", "orte_init failed", "pmix_init", "no components were able", "symbol lookup", "mca_base_component", "unable to load", "libmpi", "pmi server not found", "not compiled with", "not built with", "orte_ess_base", "version of pmi"), 0.78, _MPI,
          r"(?:opal|orte|ompi_mpi|prte|PMIx?)_\w*[Ii]nit\w* (?:failed|error)|PMI2?_Init failed|[Nn]o components were able to be opened|not (?:configured|compiled|built) with .{0,20}(?:PMI|SLURM|MPI|CUDA)[- ]?(?:support)?|mca_base_component_repository_open: unable to open"),
     root(F.NETWORK_IB, "ucx.error", ("ucx ", "uct_", "ucp_", "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_mlx5"), 0.7, _RDMA,
-         r"\bUCX\s+(?:ERROR|FATAL)\b.{0,160}(?:ibv_|mlx5_\d|verbs|rc_|dc_|ud_|QP|completion|retry|RNR|port|active|transport|Endpoint timeout)|(?:uct|ucp)_\w+.{0,40}(?:Endpoint timeout|Destination is unreachable|Connection reset by remote)", origin=Origin.UNKNOWN),
-    root(F.NETWORK_ETH, "ucx.tcp", ("ucx ", "tcp_ep", "tcp_cm"), 0.6, _RDMA, r"\bUCX\s+(?:ERROR|FATAL|DIAG)\b.{0,120}(?:tcp|connect\().{0,60}(?:refused|timed out|unreachable|No route|reset)", origin=Origin.UNKNOWN),
+         r"\bUCX\s+(?:ERROR|FATAL)\b.{0,160}(?:ibv_|mlx5_\d|verbs|rc_|dc_|ud_|QP|completion|retry|RNR|port|active|transport|Endpoint timeout)|(?:uct|ucp)_\w+.{0,40}(?:Endpoint timeout|Destination is unreachable)", origin=Origin.UNKNOWN),
+    root(F.NCCL_CONFIG, "ucx.configuration", ("no active messages transport", "no usable transports", "is not available, please use", "process_vm_"), 0.78, _RDMA + ": devices and transports asked for that are not there, a container without ptrace",
+         r"UCX\s+\w+\s+.{0,20}(?:no (?:active messages|usable|remote|auxiliary) transports?\b|network device '\S+' is not available|process_vm_\w+\(.{0,60}not permitted)"),
+    root(F.NETWORK_ETH, "ucx.tcp", ("ucx ", "tcp_ep", "tcp_cm"), 0.64, _RDMA, r"\bUCX\s+(?:ERROR|FATAL|DIAG)\b.{0,120}(?:tcp|connect\().{0,60}(?:refused|timed out|unreachable|No route|reset)", origin=Origin.UNKNOWN),
     root(F.NETWORK_ETH, "ofi.error", ("libfabric", "fi_", "ofi_", "net/ofi", "cxi", "efa"), 0.66, _RDMA,
          r"(?:NET/OFI|libfabric|\bfi_\w+\(?\)?|\bcxi\w*|\befa\w*)\b.{0,100}(?:RC: -\d+|error|failed|unresponsive|[Uu]nreachable|timed? ?out|CQ .{0,20}err)(?!.{0,20}=\s*0)", origin=Origin.UNKNOWN),
 )  # fmt: skip

@@ -16,6 +16,17 @@ _PEER = r"(?:peer|remote)\s+(?P<peer>[\w.:\-\[\]]+)(?:<\d+>)?"
 _HOST = r"(?:^|\]\s?)(?P<host>[\w.-]+):\d+:\d+ \[\d+\] .*"
 
 
+_JOIN_ANCHORS = (
+    "clients joined", "rendezvoustimeouterror", "to complete rendezvous", "store based barrier",
+    "connect/validate to host", "wait timeout for key",
+)  # fmt: skip
+_JOIN = (
+    r"\b\d{1,6}/\d{1,6} clients joined|RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|"
+    r"[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
+    r"rendezvous.{0,60}[Ww]ait timeout for key"
+)
+
+
 def _completion(status: str) -> str:
     return rf"Got completion (?:from {_PEER} )?.*?(?:error|status)[ =](?P<status>{status})\b.*?(?:hca (?P<device>\w+)|$)"
 
@@ -49,7 +60,7 @@ _ROOTS = (
          r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock|max locked memory"),
     root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
-         r"UCX\s+ERROR(?!\s+tcp).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
+         r"UCX\s+ERROR(?!\s+(?:tcp|connect\(|no active|no usable|process_vm)).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
          r"[Tt]ransport retry count(?:er)? exceeded|Remote access error on mlx5"),
     root(FaultClass.NETWORK_ETH, "ofi.efa", ("net/ofi", "libfabric", "efa_", "[ofi"), 0.7,
          "aws-ofi-nccl texts",
@@ -112,24 +123,25 @@ _ROOTS = (
          ("no route to host", "network is unreachable", "host is unreachable",
           "temporary failure in name resolution", "name or service not known",
           "could not resolve host", "nodename nor servname", "no address associated with hostname",
-          "failed to resolve", "getaddrinfo"), 0.68,
+          "failed to resolve", "getaddrinfo", "dial tcp: lookup"), 0.68,
          "errno and getaddrinfo texts",
          r"No route to host|Network is unreachable|Host is unreachable|(?:Temporary failure in )?name resolution|"
          r"Name or service not known|[Cc]ould not resolve host|No address associated with hostname|"
-         r"getaddrinfo.{0,60}(?:fail|error)", part=Part.GENERIC, origin=Origin.INFRA),
-    root(FaultClass.NETWORK_ETH, "store.join-timeout",
-         ("clients joined", "client socket has timed out", "timed out after", "socket timeout",
-          "failed to connect to any addresses", "rendezvoustimeouterror", "the client socket has failed",
-          "tcpstore", "to complete rendezvous", "store based barrier", "connect/validate to host", "failed to connect to"), 0.6, _C10D,
-         r"\b\d{1,6}/\d{1,6} clients joined|client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
-         r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
-         r"TCPStore.{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
+         r"getaddrinfo.{0,60}(?:fail|error)|dial tcp: lookup \S+", part=Part.GENERIC, origin=Origin.INFRA),
+    root(FaultClass.NETWORK_ETH, "store.connect-timeout",
+         ("client socket has timed out", "the client socket has failed", "failed to connect to any addresses", "tcpstore"), 0.6, _C10D + ": a line that names the connection that failed",
+         r"client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
+         r"TCPStore(?!\.cpp).{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
          r"failed to connect to any addresses", origin=Origin.UNKNOWN),
+    root(FaultClass.NCCL_CONFIG, "store.join-timeout", _JOIN_ANCHORS, 0.6, _C10D + ": not all ranks came; who waited names no machine", _JOIN, part=Part.GENERIC),
+    root(FaultClass.UNKNOWN, "store.rejoin-timeout", _JOIN_ANCHORS, 0.64, _C10D + ": the ranks had a communicator; why one did not come back stands elsewhere", _JOIN,
+         part=Part.GENERIC, when=(("communicator", "*"),)),
+    aside(Part.CONTEXT, "nccl.communicator", "init complete", _NCCL, r"NCCL INFO .{0,160}Init COMPLETE", sets="communicator"),
     root(FaultClass.USER_CODE, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
          r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b"),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",
-         ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective",
+         ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective", "did not join", "uneven inputs",
           "detected mismatch", "collectives mismatch", "shape mismatch between ranks",
           "some ranks did not", "not all ranks", "desync", "expected collective",
           "do not match across ranks", "monitoredbarrier", "verify_params_across_processes"), 0.9,
@@ -140,10 +152,21 @@ _ROOTS = (
          r"Rank (?P<culprit_rank>\d+) failed to pass monitoredBarrier|"
          r"(?:different|inconsistent) (?:sequence|order|number|shapes?) of collectives?|do not match across ranks|"
          r"param\w*.{0,40}(?:appears to not match|inconsistent|different).{0,40}across (?:processes|ranks)|"
-         r"in another rank:? .*(?:differ|mismatch)", origin=Origin.USER),
+         r"in another rank:? .*(?:differ|mismatch)|\buneven inputs\b", origin=Origin.USER),
+    root(FaultClass.HANG_MISMATCH, "c10d.sizes-differ",
+         ("preamble.length", "op.nbytes", "mismatched all", "mismatched reduce", "mismatched broadcast", "mismatched tensor", "order differs"), 0.82,
+         "Gloo: a peer sent another number of bytes than was asked for; texts of framework checks",
+         r"preamble\.(?:length|nbytes) <= \S*nbytes|[Mm]ismatched (?:all\w*|reduce\w*|broadcast|tensor) (?:sizes?|shapes?)\b.{0,40}\brank|collective order differs",
+         origin=Origin.USER),
+    root(FaultClass.HANG_MISMATCH, "horovod.stalled",
+         ("subset of ranks", "stalled ranks", "stalled tensor", "missing ranks"), 0.72,
+         "Horovod's stall inspector: some ranks submitted a tensor, others did not",
+         r"submitted to be reduced.{0,60}subset of ranks|[Ss]talled (?:ranks|tensors?):|[Mm]issing ranks:", origin=Origin.USER),
     root(FaultClass.HANG_MISMATCH, "ddp.unfinished-reduction",
          ("expected to have finished reduction", "expected to mark a variable ready only once"), 0.8,
          "PyTorch DDP reducer", origin=Origin.USER),
+    root(FaultClass.STRAGGLER_SLOW, "straggler.times-slower", "slower than", 0.78, "what a comparison of ranks says",
+         r"\b(?:rank|node|worker|host|gpu) ?(?P<rank>\d+)\b.{0,30}\b\d+(?:\.\d+)?x slower than (?:the )?(?:median|mean|average|others?|rest|fleet)"),
     root(FaultClass.STRAGGLER_SLOW, "straggler.words",
          ("straggler", "slow rank", "slow node", "slowest rank", "fail-slow", "slow worker",
           "is slower than"), 0.85, "DLRover, Megatron and NVRx straggler reports",
@@ -167,10 +190,10 @@ _VICTIMS = (
           r"[Hh]eartbeat [Mm]onitor timed out|collective operation timeout|to signal dumping|flight recorder dump signal"),
     aside(Part.VICTIM, "nccl.peer-closed",
           ("closed by remote peer", "connection closed by", "connection reset by peer", "broken pipe",
-           "remote process exited", "ncclremoteerror", "remote side unexpectedly closed",
-           "connection closed by peer", "lost connection", "peer closed", "closed by localrank"), _NCCL,
+           "remote process exited", "reset by remote peer", "ncclremoteerror", "remote side unexpectedly closed",
+           "connection closed by peer", "lost connection", "peer closed"), _NCCL,
           r"(?:Connection )?closed by remote peer (?P<peer>[\w.:\-\[\]]+)|Connection closed by peer \[?(?P<peer2>[\w.:]+)|"
-          r"[Cc]onnection reset by peer|[Bb]roken pipe|remote process exited|ncclRemoteError|closed by localRank|"
+          r"[Cc]onnection reset by (?:remote )?peer|[Bb]roken pipe|remote process exited|ncclRemoteError|"
           r"lost connection|peer closed"),
     aside(Part.VICTIM, "c10d.store-lost",
           ("recvvalue failed", "failed to recv", "sendbytes failed", "recvbytes", "store is no longer",

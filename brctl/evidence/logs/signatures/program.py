@@ -42,9 +42,9 @@ _ENVIRONMENT = (
 _DATA_ROWS = (
     root(FaultClass.DATA_LOADER, "loader.killed",
          ("dataloader worker", "dataloader workers", "insufficient shared memory", "received 0 items of ancdata",
-          "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader", "encountered in worker"), 0.9, _DATA,
+          "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader", "encountered in worker", "file </torch_"), 0.9, _DATA,
          r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|Unexpected (?:bus error|segmentation fault|floating-point exception|\w+) encountered in worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
-         r"received 0 items of ancdata|out of shared memory|torch_shm_manager"),
+         r"received 0 items of ancdata|out of shared memory|torch_shm_manager|unable to (?:write to|mmap \d+ bytes from|resize) file </torch_\d"),
     root(FaultClass.DATA_LOADER, "loader.supervised",
          ("supervised_loader.loadererror", "supervised_loader.positionerror"), 0.95, "brctl.training.supervised_loader",
          r"supervised_loader\.(?:Loader|Position)Error: (?:.{0,60}data-loader worker (?P<pid>\d+))?"),
@@ -79,6 +79,9 @@ _NUMERIC = (
          r"(?:loss|gradients?|norm).{0,24}(?:not|non-?)[ -]?finite|non-?finite.{0,40}(?:loss|grad|norm|value|tensor)|"
          r"[Ll]oss (?:has )?(?:diverged|exploded|spike)|training (?:has )?diverged|[Ee]xploding gradient|"
          r"loss scale already at minimum|[Mm]inimum loss scale|probability tensor contains either", origin=Origin.USER),
+    root(FaultClass.USER_CODE, "shell.syntax", ("syntax error near", "unexpected eof while looking", "unbound variable"), 0.84, "bash texts",
+         r"syntax error near unexpected token|unexpected EOF while looking for matching|: unbound variable\s*$", origin=Origin.USER),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "pip.no-version", ("could not find a version that satisfies", "no matching distribution found", "resolutionimpossible"), 0.86, "pip texts", origin=Origin.USER),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-floor", "reducing to", 0.64, "DeepSpeed's loss scaler: near the floor after a search downwards",
          r"OVERFLOW!.{0,120}reducing to (?:16|8|4|2|1)(?:\.0)?\s*$", origin=Origin.UNKNOWN, own=True),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-gone", ("loss scale to", "loss scale:"), 0.8, "fp16 loss scalers",
@@ -104,8 +107,8 @@ _CODE = (
          r'^(?:\W{0,3}\[[^\]]{1,40}\]:?)*\s*File "[^"]+\.py", line \d+\s*$'),
     root(FaultClass.USER_CODE, "code.access",
          ("401 client error", "403 client error", "gatedrepo", "repository not found", "repositorynotfound", "permission denied",
-          "permissionerror", "[errno 13]", "accessdenied", "invalid credentials", "unauthorized"), 0.6, _HUB,
-         r"40[13] Client Error|GatedRepo|Repository ?Not ?Found|Permission(?:Error| denied)|Errno 13\b|AccessDenied|[Uu]nauthorized",
+          "permissionerror", "[errno 13]", "accessdenied", "invalid credentials", "unauthorized", "permission_denied", "permissiondenied"), 0.6, _HUB,
+         r"40[13] Client Error|GatedRepo|Repository ?Not ?Found|Permission(?:Error|[ _]?denied)|Errno 13\b|AccessDenied|[Uu]nauthorized",
          part=Part.GENERIC),
     root(FaultClass.NETWORK_ETH, "http.unreachable",
          ("max retries exceeded", "newconnectionerror", "connecttimeout", "readtimeout", "503 server error",

@@ -1,7 +1,7 @@
 """What the words of a log make likely where no rule speaks: a linear model of hashed features.
 
-It names leads and never a class: on families of sources it was not trained on, its likeliest class
-is right too seldom to be claimed (decision 0160 has the figures).
+It names leads and never a fault: on families of sources it was not trained on, its likeliest class
+is right too seldom (decision 0160). What the rules claim it confirms or doubts (decision 0428).
 """
 
 import math

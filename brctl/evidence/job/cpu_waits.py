@@ -1,0 +1,104 @@
+"""Ranks that are late because they wait for a CPU: somebody else's work, or fewer CPUs than others.
+
+A rank in a collective sleeps or polls; one that computes, is ready and has no CPU makes everybody
+wait. How long ranks may stand ready is compared among them: on busy hosts all of them do.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from statistics import median
+
+from brctl.evidence.job.history import slow_down
+from brctl.evidence.operators import is_number
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
+
+CHECK = "job.cpu"
+
+WAITS_PCT = 40.0
+"""A thread that is ready for so much of the time and has no CPU does far less work (own)."""
+
+TIMES_THE_OTHERS = 3.0
+"""And so many times what the usual rank waits."""
+
+NARROW_SHARE = 0.5
+"""A rank with at most half of the CPUs of the usual rank is bound otherwise than they are (own)."""
+
+BOUND_OTHERWISE, SEEN_ONCE, ON_BUSY_HOSTS = 0.88, 0.75, 0.6
+"""How sure one look of 0.4 s is: where a narrower set of CPUs explains it, where nothing does, and
+where its host has more to do than it can, so that whoever computes waits (own)."""
+
+WAITED_FOR_SHARE = 0.5
+"""Whom all wait for waits at most so much of what the usual other rank does (own)."""
+
+_LEAST_RANKS = 3
+
+
+def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) -> Iterable[Evidence]:
+    """The few ranks that wait for a CPU while the others do not, in a job that steps.
+
+    Args:
+        status: The job.
+        reports: What its nodes answered.
+        busy: Its hosts have more to do than they can.
+    """
+    waits = _of_ranks(status, reports, "waits_pct")
+    cpus = _of_ranks(status, reports, "allowed")
+    if status.stalled or len(waits) < _LEAST_RANKS:
+        return
+    usual_pct = median(waits.values())
+    starved = {
+        rank: pct
+        for rank, pct in sorted(waits.items())
+        if pct >= max(WAITS_PCT, TIMES_THE_OTHERS * usual_pct)
+    }
+    slower = slow_down(status.history) is not None
+    for rank, pct in starved.items():
+        bound = _bound_otherwise(rank, cpus)
+        # The reading is of the most delayed thread, which may be one that no step needs.
+        convicts = slower and (bool(bound) or _is_waited_for(rank, status))
+        alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
+        yield Evidence(
+            kind="job.cpu.waits",
+            subject=Subject(status.job.node_of(rank), f"rank:{rank}"),
+            weight=Weight.CONVICTS if convicts else Weight.HINTS,
+            fault=FaultClass.STRAGGLER_SLOW,
+            role=Role.ROOT,
+            source=CHECK,
+            text=f"rank {rank} is ready and has no CPU for {pct:.0f} % of the time, the usual rank"
+            f" for {usual_pct:.0f} %{bound}",
+            raw=f"waits_pct={pct:.1f} usual={usual_pct:.1f}",
+            strength=(BOUND_OTHERWISE if bound else alone) if convicts else None,
+        )
+
+
+def _of_ranks(status: JobStatus, reports: Collection[NodeReport], name: str) -> Mapping[int, float]:
+    """A reading by rank; a node tells of its own ranks only."""
+    read: dict[int, float] = {}
+    for report in reports:
+        told = {m.subject: m.value for m in report.named(f"{CHECK}.{name}")}
+        for rank in status.job.ranks_on(report.node):
+            value = told.get(f"rank:{rank}")
+            if is_number(value):
+                read[rank] = float(value)
+    return read
+
+
+def _is_waited_for(rank: int, status: JobStatus) -> bool:
+    """By what ranks spend in collectives; false where that is not known."""
+    waits_s = {v.rank: v.wait_s for v in status.ranks if v.wait_s is not None and v.alive}
+    own_s = waits_s.pop(rank, None)
+    return (
+        own_s is not None
+        and bool(waits_s)
+        and (own_s < WAITED_FOR_SHARE * median(waits_s.values()))
+    )
+
+
+def _bound_otherwise(rank: int, cpus: Mapping[int, float]) -> str:
+    """Words where a rank may use at most half of the CPUs of the usual rank; else ""."""
+    usual, mine = median(cpus.values()) if cpus else 0.0, cpus.get(rank)
+    if mine is None or mine > NARROW_SHARE * usual:
+        return ""
+    return f"; CPUs it may use: {mine:.0f}, the usual rank: {usual:.0f} (affinity or cpuset)"

@@ -1,0 +1,151 @@
+"""Which node the network fails at, by what the kernels of all nodes say of their TCP connections.
+
+A node says how its own packets fare; no node says anything of another. A path between two nodes is
+bad when either end lost packets on it, waits in time-outs or finds it far slower than the rest. One
+node whose paths are all bad, while others have good ones, is where the trouble is. A path with too
+little traffic to tell is neither.
+"""
+
+from collections.abc import Collection
+from itertools import combinations
+from statistics import median
+
+from brctl.evidence.job.history import CAUSE_SHARE, slow_down, usual_pace
+from brctl.evidence.job.network.packet_sizes import odd_packet_sizes
+from brctl.evidence.job.network.paths import (
+    CHECK,
+    PathEnd,
+    Paths,
+    busiest,
+    path_ends_of,
+    paths_between,
+)
+from brctl.evidence.job.status import WAITING_PHASE
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
+
+LEAST_PATHS = 2
+"""One bad path has two ends, and names neither."""
+
+WAITING_SHARE = 0.3
+"""Of a step spent in collectives, from where on the network may be what a young job waits for."""
+
+SLOW_PATH = 0.7
+"""How sure one busy path of a job that waits longer is: seen for 0.4 s, and once (own)."""
+
+MOST_SHARE = 0.8
+"""So many of all paths bad are no one node's."""
+
+
+def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[Evidence, ...]:
+    """One observation for each node whose paths are all bad, or one for what no node explains.
+
+    A path may be slow although nothing is lost on it: a limit holds packets back before they are
+    sent. Then one end always has something to send while the others wait for it.
+    """
+    hurt = bool(status.stalled) or slow_down(status.history) is not None
+    weight = Weight.CONVICTS if hurt else Weight.HINTS
+    odd = tuple(odd_packet_sizes(status, reports, weight))
+    # What was lost long ago matters only to a job that is in trouble now, or may be.
+    spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
+    ends = path_ends_of(status, reports)
+    paths = paths_between(ends, spans)
+    if odd:
+        return odd
+    if nodes := _centres(paths):
+        return tuple(_of_node(node, paths, weight) for node in nodes)
+    if (slow := busiest(ends)) is not None and _waits_longer(status):
+        return (_slow_path(slow),)
+    return (_nobodys(paths, _weight_of_none(status, paths)),) if paths.trouble else ()
+
+
+def _waits_longer(status: JobStatus) -> bool:
+    """Its steps became longer, and rank 0 spends what they grew by in collectives."""
+    change = None if status.stalled else slow_down(status.history)
+    return change is not None and (change.wait_s or 0.0) >= CAUSE_SHARE * change.growth_s
+
+
+def _slow_path(end: PathEnd) -> Evidence:
+    """A path that is slow though nothing is lost; which of its ends is to blame nobody knows."""
+    busy_pct = end.values["busy_pct"]
+    return Evidence(
+        kind="job.network.slow-path",
+        subject=Subject(""),
+        weight=Weight.CONVICTS,
+        fault=FaultClass.NETWORK_LINK,
+        role=Role.ROOT,
+        source=CHECK,
+        text=f"{end.source} sends to {end.peer} for {busy_pct:.0f} % of the time while most others"
+        " have nothing to send, and steps became longer in collectives: a limit on one of the two,"
+        " or between them",
+        raw=f"busy_pct={busy_pct:.1f}",
+        strength=SLOW_PATH,
+    )
+
+
+def _may_be_hurt(status: JobStatus) -> bool:
+    """Nobody knows its pace, and its ranks spend much of every step waiting for each other."""
+    shares = [v.wait_s / v.step_s for v in status.ranks if v.wait_s is not None and v.step_s]
+    return usual_pace(status) is None and bool(shares) and median(shares) >= WAITING_SHARE
+
+
+def _centres(paths: Paths) -> tuple[str, ...]:
+    """Nodes with nothing but bad paths, whose peers all have a good one."""
+    if len(paths.trouble) >= MOST_SHARE * paths.count() and paths.count() > LEAST_PATHS + 1:
+        return _hub(paths)
+    centres = [
+        node
+        for node, peers in sorted(paths.seen.items())
+        if len(peers) >= LEAST_PATHS and len(paths.bad_peers(node)) == len(peers)
+    ]
+    # Two that have only each other in common cannot be told apart; then nobody is named.
+    joined = any(frozenset(pair) in paths.trouble for pair in combinations(centres, 2))
+    return () if joined else tuple(centres)
+
+
+def _hub(paths: Paths) -> tuple[str, ...]:
+    """The one node that all bad paths share, where nearly every path is bad."""
+    shared = frozenset.intersection(*paths.trouble)
+    return tuple(shared) if len(shared) == 1 else ()
+
+
+def _of_node(node: str, paths: Paths, weight: Weight) -> Evidence:
+    peers = paths.bad_peers(node)
+    words = "; ".join(paths.trouble[frozenset({node, peer})] for peer in peers[:3])
+    return Evidence(
+        kind="job.network.node",
+        subject=Subject(node),
+        weight=weight,
+        fault=FaultClass.NETWORK_LINK,
+        role=Role.ROOT,
+        source=CHECK,
+        text=f"all {len(peers)} paths of {node} are bad and its peers have good ones: {words}",
+        raw=words,
+    )
+
+
+def _weight_of_none(status: JobStatus, paths: Paths) -> Weight:
+    """Every rank waits, and packets of some path are not acknowledged: the job waits for that."""
+    phases = {view.phase for view in status.ranks if view.alive}
+    waits = bool(status.stalled) and phases == {WAITING_PHASE}
+    return Weight.CONVICTS if waits and paths.dead else Weight.HINTS
+
+
+def _nobodys(paths: Paths, weight: Weight) -> Evidence:
+    """Bad paths that no single node explains: a link between two, or what all share."""
+    many = len(paths.trouble) > LEAST_PATHS and len(paths.trouble) * 2 > paths.count()
+    pairs = sorted("-".join(sorted(pair)) for pair in paths.trouble)
+    words = "; ".join(paths.trouble[pair] for pair in sorted(paths.trouble, key=sorted)[:3])
+    where = "most paths are bad" if many else f"bad paths only between {', '.join(pairs[:4])}"
+    return Evidence(
+        kind="job.network.paths",
+        subject=Subject(""),
+        weight=weight,
+        fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NETWORK_LINK,
+        role=Role.ROOT,
+        source=CHECK,
+        text=f"{where}: {words}",
+        raw=words,
+    )

@@ -1,0 +1,242 @@
+"""The network fails at a node when all its paths are bad and its peers have good ones."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from brctl.evidence.job.network.assess import assess_network
+from brctl.model.command import Outcome
+from brctl.model.evidence import Evidence, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job import Job, example_job
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+
+GOOD = {"segments_now": 900.0, "lost_now": 0.0, "segments": 9e6, "lost": 40.0, "delay_ms": 0.05}
+GOOD |= {"path_mtu": 9000.0, "timeouts_in_a_row": 0.0}
+LOSSY = {"lost_now": 18.0}
+LATE = {"delay_ms": 50.2}
+STUCK = {"timeouts_in_a_row": 5.0, "segments_now": 0.0}
+NARROW = {"path_mtu": 576.0}
+
+Ways = Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def fleet(size: int) -> Job:
+    return replace(example_job(), nodes=tuple(f"g{n:02d}" for n in range(1, size + 1)), axes=())
+
+
+def ring(job: Job) -> list[tuple[str, str]]:
+    """Who talks to whom: neighbours, both ways."""
+    pairs = list(zip(job.nodes, [*job.nodes[1:], job.nodes[0]], strict=True))
+    return [*pairs, *((b, a) for a, b in pairs)]
+
+
+def mesh(job: Job) -> list[tuple[str, str]]:
+    return [(a, b) for a in job.nodes for b in job.nodes if a != b]
+
+
+def address(job: Job, node: str) -> str:
+    return f"10.0.0.{job.nodes.index(node) + 1}"
+
+
+def reports(job: Job, talk: list[tuple[str, str]], bad: Ways) -> list[NodeReport]:
+    rows: dict[str, list[Measurement]] = {
+        node: [Measurement("fabric.tcp.own_address", f"address:{address(job, node)}", True)]
+        for node in job.nodes
+    }
+    for source, peer in talk:
+        for name, value in {**GOOD, **bad.get((source, peer), {})}.items():
+            subject = f"peer:{address(job, peer)}"
+            rows[source].append(Measurement(f"fabric.tcp.{name}", subject, value))
+    return [
+        NodeReport(
+            node, Outcome.ANSWERED,
+            (CheckResult("fabric.tcp", ProbeStatus.MEASURED, tuple(found)),),
+        )
+        for node, found in rows.items()
+    ]  # fmt: skip
+
+
+def judge(
+    job: Job, talk: list[tuple[str, str]], bad: Ways, *, stalled: bool = True
+) -> tuple[Evidence, ...]:
+    status = JobStatus(job, (), 40, 70.0 if stalled else 0.1, stalled=stalled, silent=())
+    return assess_network(status, reports(job, talk, bad))
+
+
+def of_node(job: Job, talk: list[tuple[str, str]], node: str, what: Mapping[str, float]) -> Ways:
+    """Everything a node sends, and what its peers send to it."""
+    return {pair: what for pair in talk if node in pair and pair in set(mesh(job))}
+
+
+@pytest.mark.parametrize("what", [LOSSY, LATE, STUCK, NARROW])
+@pytest.mark.parametrize(("size", "shape"), [(4, ring), (5, mesh), (16, ring), (3, mesh)])
+def test_the_node_with_nothing_but_bad_paths_is_named(
+    what: Mapping[str, float], size: int, shape: object
+) -> None:
+    job = fleet(size)
+    talk = shape(job)  # type: ignore[operator]  # one of the two above
+    node = job.nodes[size // 2]
+    (item,) = judge(job, talk, of_node(job, talk, node, what))
+    assert (item.subject.node, item.weight) == (node, Weight.CONVICTS)
+    assert item.fault is FaultClass.NETWORK_LINK
+
+
+@pytest.mark.parametrize("what", [LOSSY, LATE])
+def test_what_only_the_node_itself_sees_is_enough(what: Mapping[str, float]) -> None:
+    """Packets are lost on their way out: its peers receive late, and lose nothing themselves."""
+    job = fleet(4)
+    talk = ring(job)
+    bad = {pair: what for pair in talk if pair[0] == "g03"}
+    (item,) = judge(job, talk, bad)
+    assert item.subject.node == "g03"
+
+
+def test_a_bad_path_between_two_names_neither() -> None:
+    job = fleet(6)
+    (item,) = judge(job, ring(job), {("g02", "g03"): STUCK, ("g03", "g02"): STUCK})
+    assert (item.subject.node, item.weight) == ("", Weight.HINTS)
+    assert "g02-g03" in item.text
+
+
+def test_a_network_that_is_bad_everywhere_is_no_nodes() -> None:
+    job = fleet(6)
+    talk = mesh(job)
+    (item,) = judge(job, talk, {pair: LOSSY for pair in talk})
+    assert (item.subject.node, item.fault) == ("", FaultClass.NETWORK_SWITCH)
+
+
+def test_a_job_that_goes_on_as_ever_convicts_nobody() -> None:
+    job = fleet(4)
+    talk = ring(job)
+    (item,) = judge(job, talk, of_node(job, talk, "g02", LOSSY), stalled=False)
+    assert item.weight is Weight.HINTS
+
+
+@pytest.mark.parametrize(
+    "what",
+    [{"lost": 90000.0}, {"lost_now": 1.0}, {"delay_ms": 2.0},
+     {"segments_now": 20.0, "lost_now": 2.0}, {"timeouts_in_a_row": 1.0}, {"path_mtu": 8900.0}],
+)  # fmt: skip
+def test_small_or_old_trouble_of_a_job_that_goes_on_is_none(what: Mapping[str, float]) -> None:
+    job = fleet(4)
+    talk = ring(job)
+    assert judge(job, talk, of_node(job, talk, "g02", what), stalled=False) == ()
+
+
+def longer_steps(job: Job, *, in_collectives: bool = True) -> JobStatus:
+    """Steps of 0.1 s that take 2 s now, and rank 0 waits so much longer, or does not."""
+    windows = tuple(StepWindow(25 * i, 25, 0.1, wait_s=0.01) for i in range(4))
+    now = StepWindow(900, 25, 2.0, wait_s=1.9 if in_collectives else 0.01)
+    history = StepHistory(windows, now, now)
+    return JobStatus(job, (), 40, 0.1, stalled=False, silent=(), history=history)
+
+
+IDLE, BUSY = {"busy_pct": 3.0}, {"busy_pct": 99.0}
+
+
+def busy_paths(job: Job, *busy: tuple[str, str]) -> list[NodeReport]:
+    talk = ring(job)
+    return reports(job, talk, {pair: BUSY if pair in busy else IDLE for pair in talk})
+
+
+@pytest.mark.parametrize("size", [3, 4, 16])
+def test_the_one_path_that_always_has_something_to_send_is_what_longer_steps_wait_for(
+    size: int,
+) -> None:
+    """A limit holds its packets back and loses none; neither of its ends is named."""
+    job = fleet(size)
+    (item,) = assess_network(longer_steps(job), busy_paths(job, ("g03", "g02")))
+    assert (item.subject.node, item.fault) == ("", FaultClass.NETWORK_LINK)
+    assert item.weight is Weight.CONVICTS
+    assert "g03 sends to g02 for 99 % of the time" in item.text
+
+
+def test_a_busy_path_says_nothing_of_a_job_that_is_as_quick_as_ever_or_slow_elsewhere() -> None:
+    job = fleet(4)
+    busy = busy_paths(job, ("g03", "g02"))
+    as_ever = JobStatus(job, (), 40, 0.1, stalled=False, silent=())
+    for status in (as_ever, longer_steps(job, in_collectives=False)):
+        assert assess_network(status, busy) == ()
+
+
+def test_where_several_paths_are_busy_none_is_the_odd_one() -> None:
+    job = fleet(4)
+    two = busy_paths(job, ("g03", "g02"), ("g02", "g01"))
+    assert assess_network(longer_steps(job), two) == ()
+
+
+def test_a_node_that_loses_packets_is_named_before_the_path_that_is_busy_with_them() -> None:
+    job = fleet(4)
+    bad = {**of_node(job, ring(job), "g02", LOSSY), ("g03", "g02"): {**LOSSY, **BUSY}}
+    (item,) = assess_network(longer_steps(job), reports(job, ring(job), bad))
+    assert item.subject.node == "g02"
+
+
+def test_a_quiet_path_does_not_acquit_a_node() -> None:
+    """Between it and the rank that keeps the store nothing travels that could be lost."""
+    job = fleet(5)
+    talk = [*ring(job), ("g04", "g01"), ("g01", "g04")]
+    quiet = {"segments_now": 2.0, "segments": 40.0, "lost": 0.0}
+    bad = {**of_node(job, ring(job), "g04", LOSSY), ("g04", "g01"): quiet, ("g01", "g04"): quiet}
+    (item,) = judge(job, talk, bad)
+    assert item.subject.node == "g04"
+
+
+def test_an_address_that_two_nodes_claim_is_nobodys() -> None:
+    """One node may speak only of itself: a claim cannot pull another's paths to the claimant."""
+    job = fleet(4)
+    talk = ring(job)
+    answers = reports(job, talk, of_node(job, talk, "g03", STUCK))
+    stolen = Measurement("fabric.tcp.own_address", f"address:{address(job, 'g03')}", True)
+    (result,) = answers[0].results
+    liar = replace(
+        answers[0], results=(replace(result, measurements=(*result.measurements, stolen)),)
+    )
+    status = JobStatus(job, (), 40, 70.0, stalled=True, silent=())
+    named = {e.subject.node for e in assess_network(status, [liar, *answers[1:]])}
+    assert "g01" not in named
+
+
+def test_a_fleet_that_was_not_asked_says_nothing() -> None:
+    job = fleet(4)
+    status = JobStatus(job, (), 40, 70.0, stalled=True, silent=())
+    assert assess_network(status, [NodeReport(n, Outcome.UNREACHABLE) for n in job.nodes]) == ()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [((9000, 9000, 576, 9000), {"g03"}), ((1500, 1400, 1500, 1500, 1500), {"g02"}),
+     ((1500, 9000, 1500, 1500), set()), ((1500, 1500, 9000, 9000), set()),
+     ((1500, 9000), set()), ((1500, 1500, 1500), set())],
+)  # fmt: skip
+def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
+    sizes: tuple[int, ...], named: set[str]
+) -> None:
+    job = fleet(len(sizes))
+    answers = [
+        NodeReport(
+            node, Outcome.ANSWERED,
+            (CheckResult("fabric.eth", ProbeStatus.MEASURED,
+                         (Measurement("fabric.eth.mtu", "nic:eth0", size),)),),
+        )
+        for node, size in zip(job.nodes, sizes, strict=True)
+    ]  # fmt: skip
+    status = JobStatus(job, (), 40, 0.1, stalled=False, silent=())
+    found = assess_network(status, answers)
+    assert {e.subject.node for e in found} == named
+    assert {e.weight for e in found} <= {Weight.HINTS}
+
+
+def test_a_dead_path_that_every_rank_waits_for_is_what_stops_the_job() -> None:
+    """Both of its ends stay unnamed; where a rank stands elsewhere, it may be only a sign."""
+    job = fleet(6)
+    waiting = tuple(RankView(n, job.nodes[n], alive=True, phase="all_reduce") for n in range(6))
+    elsewhere = (replace(waiting[0], phase="forward"), *waiting[1:])
+    found = reports(job, ring(job), {("g02", "g03"): STUCK})
+    for ranks, weight in ((waiting, Weight.CONVICTS), (elsewhere, Weight.HINTS)):
+        status = JobStatus(job, ranks, 40, 70.0, stalled=True, silent=())
+        (item,) = assess_network(status, found)
+        assert (item.subject.node, item.weight) == ("", weight)
