@@ -24,7 +24,7 @@ class ClientProcess(asyncio.SubprocessProtocol):
     """See the head of this file.
 
     Args:
-        mark: What the command says first on stderr.
+        mark: What the command says first on stderr; its stdout may come before.
         limit_bytes: Most output of one stream.
         streams: Where stdout goes as it comes; None keeps it.
 
@@ -93,7 +93,8 @@ class ClientProcess(asyncio.SubprocessProtocol):
             self._on_output(taken, False)
         else:
             self.output[fd] += taken
-        if not self.begun.is_set() and self._mark in self.output[2]:
+        # The two streams overtake each other, and a client says nothing of its own on stdout.
+        if not self.begun.is_set() and (fd == 1 or self._mark in self.output[2]):
             self.begun.set()
         if len(data) > len(taken):
             self.over_limit = True

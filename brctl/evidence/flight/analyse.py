@@ -99,7 +99,8 @@ def _findings(
     read = [r for r in others if r in by_rank]
     found = [_Finding(r, SuspectReason.NO_DUMP, op, rank) for r in others if r not in by_rank]
     if any(by_rank[r].completed.get(op.group, -1) >= op.sequence for r in read):
-        return [_Finding(rank, SuspectReason.STALLED, op, rank)]
+        # Whoever left no dump may be the one whose data never came.
+        return [_Finding(rank, SuspectReason.STALLED, op, rank), *found]
     absent = [r for r in read if by_rank[r].enqueued.get(op.group, -1) < op.sequence]
     found += [_Finding(r, SuspectReason.NEVER_JOINED, op, rank) for r in absent]
     return found + _mismatches(rank, op, read, by_rank)

@@ -55,22 +55,30 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
     }
     slower = slow_down(status.history) is not None
     for rank, pct in starved.items():
-        bound = _bound_otherwise(rank, cpus)
+        bound, waited_for = _bound_otherwise(rank, cpus), _is_waited_for(rank, status)
         # The reading is of the most delayed thread, which may be one that no step needs.
-        convicts = slower and (bool(bound) or _is_waited_for(rank, status))
+        convicts = slower and (bool(bound) or waited_for)
+        chance = busy and not (slower or bound or waited_for)
         alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
         yield Evidence(
             kind="job.cpu.waits",
             subject=Subject(status.job.node_of(rank), f"rank:{rank}"),
-            weight=Weight.CONVICTS if convicts else Weight.HINTS,
+            weight=_weight(convicts, chance),
             fault=FaultClass.STRAGGLER_SLOW,
-            role=Role.ROOT,
+            role=Role.CONTEXT if chance else Role.ROOT,
             source=CHECK,
             text=f"rank {rank} is ready and has no CPU for {pct:.0f} % of the time, the usual rank"
             f" for {usual_pct:.0f} %{bound}",
             raw=f"waits_pct={pct:.1f} usual={usual_pct:.1f}",
             strength=(BOUND_OTHERWISE if bound else alone) if convicts else None,
         )
+
+
+def _weight(convicts: bool, chance: bool) -> Weight:
+    """On busy hosts somebody always waits longest; unless steps suffer, that is chance."""
+    if chance:
+        return Weight.CONTEXT
+    return Weight.CONVICTS if convicts else Weight.HINTS
 
 
 def _of_ranks(status: JobStatus, reports: Collection[NodeReport], name: str) -> Mapping[int, float]:

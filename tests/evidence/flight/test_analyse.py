@@ -42,6 +42,14 @@ def test_a_rank_whose_gpu_stopped_is_suspected() -> None:
     assert [(s.rank, s.reason) for s in found.suspects] == [(2, SuspectReason.STALLED)]
 
 
+def test_beside_a_rank_that_left_no_dump_one_that_stopped_is_not_alone_suspected() -> None:
+    """Behind a cut cable: what rank 1 waits for was to come from rank 2, which nobody can ask."""
+    others = [dump(r, entry(7, done=True), entry(8, done=False)) for r in (0, 3)]
+    found = analyse([*others, dump(1, entry(6, done=True), entry(7, done=False))])
+    reasons = {s.rank: s.reason for s in found.suspects}
+    assert reasons == {1: SuspectReason.STALLED, 2: SuspectReason.NO_DUMP}
+
+
 def test_another_operation_under_one_number_is_a_mismatch() -> None:
     """The minority is suspected."""
     odd = dump(1, entry(6, done=True), entry(7, "barrier", done=False))

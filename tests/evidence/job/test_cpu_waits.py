@@ -91,6 +91,15 @@ def test_on_busy_hosts_a_rank_without_a_cpu_is_less_sure_to_be_the_reason() -> N
     assert busy.strength < calm.strength
 
 
+def test_on_busy_hosts_one_rank_that_waits_longest_is_chance_while_steps_do_not_suffer() -> None:
+    """Bound to fewer CPUs, or waited for, it is a hint there as well."""
+    (found,) = judge({**USUAL, 2: 55.0}, {}, STEADY, busy=True, wait_s=0.3)
+    assert found.weight is Weight.CONTEXT
+    (bound,) = judge({**USUAL, 2: 55.0}, {2: 1}, STEADY, busy=True, wait_s=0.3)
+    (waited_for,) = judge({**USUAL, 2: 55.0}, {}, STEADY, busy=True)
+    assert (bound.weight, waited_for.weight) == (Weight.HINTS, Weight.HINTS)
+
+
 def test_ranks_that_all_wait_accuse_nobody() -> None:
     assert judge({0: 60.0, 1: 70.0, 2: 80.0, 3: 65.0}, {}) == ()
 
