@@ -102,8 +102,8 @@ def open_gateway_site(folder: Path, leaves: int) -> Iterator[GatewaySite]:
         )  # fmt: skip
         yield GatewaySite(
             SshSettings(
-                "root", (folder / "ours",), keys, connect_timeout_s=5, login_timeout_s=10,
-                transport="asyncssh", gateways="tree",
+                "root", (folder / "ours",), keys, connect_timeout_s=TIMEOUT_S,
+                login_timeout_s=TIMEOUT_S, transport="asyncssh", gateways="tree",
             ),
             gateway,
             [
@@ -178,7 +178,8 @@ def _start_sshd(folder: Path, space: str, kind: str) -> subprocess.Popen[bytes]:
 
 def _wait_until_listening(pid: int) -> None:
     """A leaf has no way from here; its own namespace says when port 2222 (0x8AE) is open."""
-    for _ in range(600):
+    limit_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < limit_s:
         if ":08AE 00000000:0000 0A" in Path(f"/proc/{pid}/net/tcp").read_text():
             return
         time.sleep(0.05)
@@ -186,7 +187,8 @@ def _wait_until_listening(pid: int) -> None:
 
 
 def _wait_for_banner(address: str) -> None:
-    for _ in range(600):
+    limit_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < limit_s:
         with contextlib.suppress(OSError), socket.create_connection((address, 2222), 1) as opened:
             opened.settimeout(1)
             if opened.recv(4) == b"SSH-":

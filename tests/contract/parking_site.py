@@ -24,10 +24,10 @@ print(json.dumps({"pid": os.getpid(), "argv": sys.argv, "name": __name__,
                   "environment": {n: os.environ.get(n) for n in names},
                   "parked": os.environ.get("BRCTL_PARKED")}), flush=True)
 import time
-time.sleep(60 if len(sys.argv) < 3 else float(sys.argv[2]))
+time.sleep(3600 if len(sys.argv) < 3 else float(sys.argv[2]))
 raise SystemExit(7)
 """
-LEASE_S = 60.0
+LEASE_S = TIMEOUT_S
 # A start ends what is parked for other jobs on its node, and other workers of this run have an n1,
 # and a folder of this name, too.
 N1, N2 = f"n1-{os.getpid()}", f"n2-{os.getpid()}"

@@ -27,6 +27,7 @@ from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
 from tests.fakes.kube.real_cluster import VARIABLE, RealCluster, real_cluster
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 from tests.fakes.world_file import WorldFile
+from tests.timeouts import TIMEOUT_S
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 SLEEPER = ("/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")
@@ -237,10 +238,18 @@ async def test_ranks_start_once_and_end_when_told(backend: Backend, job: Job) ->
     assert state.alive == (0, 1, 2, 3)
     assert state.incarnations == {"R-1"}
     for _ in range(2):
-        stopped = await backend.stop_job(job, 5.0)
+        stopped = await backend.stop_job(job, TIMEOUT_S)
         assert (stopped.killed, stopped.stuck, stopped.unreachable) == ((), (), {})
     state = await backend.job_status(job)
     assert (state.alive, state.gone) == ((), (0, 1, 2, 3))
+
+
+async def exits_of(backend: StaticBackend, job: Job) -> Mapping[int, int]:
+    """How every rank ended; its supervisor writes it down a moment after the rank is gone."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(exits := (await backend.job_status(job)).exits) < len(job.nodes):  # noqa: ASYNC110 - another process writes
+            await asyncio.sleep(0.02)
+    return exits
 
 
 async def test_the_static_state_survives_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
@@ -269,13 +278,17 @@ async def test_a_node_nobody_knows_cannot_be_changed(tmp_path: Path) -> None:
 
 async def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
     """The report says which rank had to be killed."""
-    stubborn = ("/bin/sh", "-c", "[ $RANK = 2 ] && trap '' TERM; while :; do sleep 0.05; done")
+    deaf = f"[ $RANK = 2 ] && trap '' TERM && touch {tmp_path}/deaf"
+    stubborn = ("/bin/sh", "-c", f"{deaf}; while :; do sleep 0.05; done")
     job = replace(job_in(tmp_path), launch=stubborn)
     static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
     await static.start_job(job, "", "R-1")
-    report = await static.stop_job(job, 0.5)
+    async with asyncio.timeout(TIMEOUT_S):
+        while not (tmp_path / "deaf").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.02)
+    report = await static.stop_job(job, 3.0)
     assert (report.stopped, report.killed) == ((0, 1, 3), (2,))
-    assert (await static.job_status(job)).exits == {0: -15, 1: -15, 2: -9, 3: -15}
+    assert await exits_of(static, job) == {0: -15, 1: -15, 2: -9, 3: -15}
 
 
 async def test_a_stopped_rank_is_woken_to_die(tmp_path: Path) -> None:
@@ -328,6 +341,5 @@ async def test_a_launch_that_fails_leaves_its_reason_in_the_log(tmp_path: Path) 
     job = replace(job_in(tmp_path), launch=("/no/such/program",))
     static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
     await static.start_job(job, "", "R-1")
-    await static.stop_job(job, 1.0)
-    assert (await static.job_status(job)).exits == dict.fromkeys(range(4), 127)
+    assert await exits_of(static, job) == dict.fromkeys(range(4), 127)
     assert "cannot start rank 0" in (tmp_path / "logs" / "rank-00000.log").read_text()

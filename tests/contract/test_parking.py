@@ -25,6 +25,7 @@ from tests.contract.parking_site import (
     processes_of,
     until,
 )
+from tests.timeouts import TIMEOUT_S
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,16 @@ async def test_the_parked_processes_become_the_ranks(site: ParkingSite) -> None:
     state = await site.backend.job_status(site.job)
     assert state.alive == (0, 1)
     assert state.incarnations == {"R-1"}
-    stopped = await site.backend.stop_job(site.job, 5.0)
+    stopped = await site.backend.stop_job(site.job, TIMEOUT_S)
     assert (stopped.stopped, stopped.killed) == ((0, 1), ())
+    await recorded_ends(site)
     assert (await site.backend.job_status(site.job)).exits == {0: -15, 1: -15}
+
+
+async def recorded_ends(site: ParkingSite) -> None:
+    """Until the supervisors of both ranks wrote down how they ended."""
+    logs = site.folder / "logs"
+    await until(lambda: all((logs / f"rank-0000{r}.exit.json").exists() for r in (0, 1)))
 
 
 async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(
@@ -79,8 +87,7 @@ async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(
     parked = site.parked_pids()
     report = await site.backend.start_job(site.job, "", "R-1")
     assert report.warm == (0, 1)
-    exits = site.folder / "logs" / "rank-00001.exit.json"
-    await until(exits.exists)
+    await recorded_ends(site)
     assert [site.said(rank)["pid"] for rank in (0, 1)] == parked
     assert (await site.backend.job_status(site.job)).exits == {0: 7, 1: 7}
 
@@ -149,7 +156,7 @@ async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: Par
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), (1,))
     assert "it ended by signal 9" in report.cold[N1]
-    await site.backend.stop_job(site.job, 5.0)
+    await site.backend.stop_job(site.job, TIMEOUT_S)
     assert (await site.backend.start_job(site.job, "", "R-2")).cold == {}
 
 
@@ -157,13 +164,13 @@ async def test_a_frozen_parked_process_is_ended_and_its_rank_starts_cold(
     site: ParkingSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are never two processes for one rank."""
-    monkeypatch.setattr(rank_commands, "ANSWER_S", 5.0)
+    monkeypatch.setattr(rank_commands, "ANSWER_S", 15.0)
     await site.park()
     frozen = site.parked_pids()[0]
     os.kill(frozen, signal.SIGSTOP)
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), (1,))
-    assert "did not answer within 5" in report.cold[N1]
+    assert "did not answer within 15" in report.cold[N1]
     assert frozen not in processes_of(site.job)
     assert len(processes_of(site.job)) == 2
 
@@ -195,7 +202,7 @@ async def test_stopping_a_job_leaves_the_parked_alone(site: ParkingSite) -> None
     before = site.parked_pids()
     await site.backend.stop_job(other, 0.5)
     assert (await site.backend.job_status(site.job)).alive == (0, 1)
-    await site.backend.stop_job(site.job, 5.0)
+    await site.backend.stop_job(site.job, TIMEOUT_S)
     assert site.parked_pids() == before
     assert sorted(processes_of(site.job)) == sorted(before)
     assert (await site.backend.start_job(site.job, "", "R-2")).warm == (0, 1)
@@ -203,8 +210,11 @@ async def test_stopping_a_job_leaves_the_parked_alone(site: ParkingSite) -> None
 
 async def test_a_parked_process_ends_with_its_lease_or_its_record(site: ParkingSite) -> None:
     """Nobody renews it, or the pool drops it: it leaves by itself."""
-    await site.park(lease_s=0.3)
+    # The first may have left before the second was ready.
+    await site.parking.park(site.job, [N1], 0.3)
     await until(lambda: processes_of(site.job) == [])
+    ends = [site.folder / "logs" / f"parked-{N1}-{number}.end" for number in (0, 1)]
+    await until(lambda: all(path.exists() for path in ends))
     assert "its lease ran out" in (await site.parking.list_parked(site.job, [N1]))[N1].why
     await site.park()
     for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):

@@ -19,6 +19,7 @@ import pytest
 from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
+from tests.fakes.ports import free_port
 from tests.timeouts import TIMEOUT_S
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
@@ -167,7 +168,7 @@ async def open_site(folder: Path, *, real_sshd: bool, patient: bool = True) -> A
         ports["dying"] = ports["good"]
         if real_sshd:
             ports["good"] = stack.enter_context(run_sshd(folder, host_key))
-        ports["refusing"] = _free_port()
+        ports["refusing"] = free_port()
         ports["deaf"] = stack.enter_context(_deaf_port())
         ports["mute"] = await stack.enter_async_context(_mute_port())
         known = host_key.export_public_key().decode()
@@ -208,7 +209,7 @@ def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) 
     Path("/run/sshd").mkdir(exist_ok=True)
     host_key.write_private_key(str(folder / "host_key"))
     (folder / "host_key").chmod(0o600)
-    port = _free_port()
+    port = free_port()
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\n"
@@ -236,12 +237,6 @@ def _wait_until_open(port: int) -> None:
         else:
             return
     raise AssertionError("sshd did not start")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

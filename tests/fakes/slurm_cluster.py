@@ -3,14 +3,18 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.fakes.ports import free_port
 from tests.timeouts import TIMEOUT_S
+
+SILENCE_S = 300
+"""Slurm's own default SlurmdTimeout: a slurmd without a CPU for a while is not down, and brctl must
+not have to wait until Slurm misses a node."""
 
 GRACE_S = 5.0
 """A slurmd whose step does not end never leaves by itself: after this long it is killed."""
@@ -53,16 +57,6 @@ def missing() -> list[str]:
     return [name for name in NEEDED if shutil.which(name, path="/usr/sbin:/usr/bin") is None]
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 @contextmanager
 def slurm_cluster(
     folder: Path,
@@ -71,19 +65,19 @@ def slurm_cluster(
     node_options: str = "",
 ) -> Iterator[Path]:
     """A cluster of these nodes; SLURM_CONF points to it while it runs."""
-    port, *ports = free_ports(len(names) + 1)
     nodes = "\n".join(
-        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={p} CPUs=4 {node_options}"
-        for name, p in zip(names, ports, strict=True)
+        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={free_port()} CPUs=4"
+        f" {node_options}"
+        for name in names
     )
     config = folder / "slurm.conf"
     (folder / "state").mkdir()
     config.write_text(
         CONFIG.format(
             host="localhost",
-            port=port,
+            port=free_port(),
             folder=folder,
-            silence_s=10,
+            silence_s=SILENCE_S,
             nodes=nodes,
             partitions=partitions,
         )

@@ -21,10 +21,8 @@ from brctl.lab.cluster import Lab, up
 from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE
 from brctl.lab.spec import LabSpec
 from tests.fakes import slurm_cluster
+from tests.fakes.ports import free_port
 from tests.timeouts import TIMEOUT_S
-
-SILENCE_S = 300
-"""Slurm's own default SlurmdTimeout: brctl must not have to wait until Slurm misses the node."""
 
 CONNECT_TIMEOUT = "1s"
 """A dead node costs this in every look; a living one's kernel answers at once, however busy."""
@@ -60,9 +58,9 @@ def write_files(lab: Lab) -> Path:
     (folder / "state").mkdir(parents=True)
     text = slurm_cluster.CONFIG.format(
         host=f"{os.uname().nodename}({record.controller_address})",
-        port=slurm_cluster.free_ports(1)[0],
+        port=free_port(),
         folder=folder,
-        silence_s=SILENCE_S,
+        silence_s=slurm_cluster.SILENCE_S,
         partitions=slurm_cluster.ONE_PARTITION,
         nodes="\n".join(
             f"NodeName={node.name} NodeAddr={node.address} CPUs=4 State=UNKNOWN"

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tests.fakes.ports import free_port
 from tests.timeouts import TIMEOUT_S
 
 STARTER = Path(__file__).parent / "rank_starter.py"
@@ -58,7 +58,7 @@ class Ranks:
         self._statuses: dict[int, int] = {}
         for name in ("progress", "checkpoints", "dumps"):
             (directory / name).mkdir(parents=True, exist_ok=True)
-        port = _free_port()
+        port = free_port()
         self._pids = {
             rank: starter.ask(
                 "start",
@@ -165,9 +165,3 @@ _DEFAULTS = {
     "collective_timeout_s": TIMEOUT_S,
     "dump_after_s": 1.0,
 }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

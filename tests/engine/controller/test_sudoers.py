@@ -26,7 +26,8 @@ from brctl.model.errors import ConfigError, UsageError
 from brctl.model.sweeps.report import NodeReport, Value
 from brctl.sweep.stream import sweep
 from tests.cli.test_run import call
-from tests.contract.transport_sites import SSHD, _free_port, _wait_until_open
+from tests.contract.transport_sites import SSHD, _wait_until_open
+from tests.fakes.ports import free_port
 from tests.timeouts import TIMEOUT_S
 
 LOGIN = "brctlprobe"
@@ -141,7 +142,7 @@ def node(folder: Path, lines: str, how: str, *, closed: bool = False) -> Iterato
         (folder / name).chmod(0o640 if name == "shadow" else 0o644)
     (folder / "sudoers").write_text(f"Defaults env_reset\n{lines}")
     (folder / "sudoers").chmod(0o440)
-    port = _free_port()
+    port = free_port()
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile /mnt/authorized\nStrictModes no\nUsePAM no\nUseDNS no\n"
@@ -287,7 +288,7 @@ def test_doctor_does_not_take_silence_for_least_rights(tmp_path: Path) -> None:
         assert (health, text) == ("warn", "the login is root")
     (tmp_path / "known").write_text("")
     (tmp_path / "config.yaml").write_text(CONFIG.replace("LOGIN", LOGIN).replace("HOW", "commands"))
-    (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("PORT", str(_free_port())))
+    (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("PORT", str(free_port())))
     ((health, text),) = sudo_rows(Node(tmp_path / "config.yaml", 0))
     assert health == "unknown"
     assert "identity file cannot be used" in text
