@@ -18,6 +18,8 @@ LEAVING_LINES = 12
 """A rank that wrote more than this after its last traceback went on; one that wrote less ends."""
 
 _TRACEBACK = "Traceback (most recent call last)"
+_ABORTED = "terminate called after throwing"
+"""What C++ writes for an exception that nobody catches, as watchdogs throw it."""
 
 
 def is_leaving(view: RankView) -> bool:
@@ -29,8 +31,12 @@ def is_leaving(view: RankView) -> bool:
 
 
 def raised(status: JobStatus) -> tuple[RankView, ...]:
-    """Ranks that raised and still live; those that waited are victims of another's end."""
-    return tuple(v for v in status.ranks if v.alive and v.phase != WAITING_PHASE and is_leaving(v))
+    """Ranks that raised and whose end nobody recorded yet; who waited is a victim of another's."""
+    return tuple(
+        v for v in status.ranks
+        if v.exit_status is None and v.alive is not None and v.phase != WAITING_PHASE
+        and is_leaving(v)
+    )  # fmt: skip
 
 
 def leaving(status: JobStatus) -> Iterable[Evidence]:
@@ -74,8 +80,10 @@ def first_ends(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _ended_without_a_word(view: RankView) -> bool:
+    """A busy host records an end late: what the rank wrote last tells of it before."""
     early = view.exit_status in (0, None) and view.phase != DONE_PHASE
-    return view.alive is False and (early or view.exit_status == -SIGKILL)
+    said = view.exit_status is None and (is_leaving(view) or _ABORTED in view.last_words)
+    return view.alive is False and ((early and not said) or view.exit_status == -SIGKILL)
 
 
 def _how_it_ended(view: RankView) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from brctl.engine.job.conclude import assess_hang, hangs
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
-from brctl.evidence.job.ends import first_ends
+from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.long_phases import at_work, excused, long_phase
 from brctl.evidence.job.status import goes_on, with_stacks
 from brctl.evidence.stacks.analyse import analyse_stacks
@@ -16,7 +16,7 @@ from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Subject, Weight
-from brctl.model.evidence_kinds import GONE_FIRST
+from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
 from brctl.model.jobs.job import example_job
@@ -221,3 +221,37 @@ def test_a_node_whose_ranks_never_came_is_where_it_began() -> None:
     status = JobStatus(JOB, (*views[:2], gone, *views[3:]), 0, 60.0, stalled=True, silent=())
     (item,) = first_ends(status)
     assert (item.kind, item.subject) == (GONE_FIRST, Subject(JOB.node_of(2), "rank:2"))
+
+
+PEER_LOST = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 9, in step
+[rank0]: RuntimeError: Connection closed by peer [10.0.0.4]:62104
+"""
+ABORTED = "terminate called after throwing an instance of 'c10::DistBackendError'"
+UNRECORDED = {"alive": False, "exit_status": None, "process_state": "Z"}
+
+
+@pytest.mark.parametrize("words", [PEER_LOST, ABORTED])
+def test_a_rank_whose_end_is_not_recorded_yet_and_that_said_why_did_not_end_first(
+    words: str,
+) -> None:
+    """A starter on a busy host had not collected it: it was taken for the first to be gone."""
+    lost = {**UNRECORDED, "last_words": words}
+    failed = {"alive": False, "exit_status": 1, "phase": "forward"}
+    status = stalled({0: lost, 2: failed})
+    assert list(first_ends(status)) == []
+    assert [item.subject.node for item in exits(status)] == ["n3"]
+
+
+def test_where_one_was_killed_it_began_however_many_others_are_not_collected() -> None:
+    lost = {**UNRECORDED, "last_words": PEER_LOST}
+    status = stalled({0: lost, 5: lost, 2: {"alive": False, "exit_status": -9}})
+    (item,) = first_ends(status)
+    assert (item.kind, item.subject.node) == (KILLED_FIRST, "n3")
+
+
+def test_the_rank_that_raised_is_a_place_before_its_end_is_recorded() -> None:
+    status = stalled({2: {**UNRECORDED, "phase": "forward", "last_words": PEER_LOST}})
+    assert list(first_ends(status)) == []
+    (item,) = leaving(status)
+    assert (item.subject, item.fault) == (Subject("n3", "rank:2"), FaultClass.USER_CODE)
