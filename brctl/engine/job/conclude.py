@@ -17,7 +17,7 @@ from brctl.evidence.job.absent import left_over
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
-from brctl.evidence.job.outlived import of_this_job, outlived
+from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
@@ -89,6 +89,7 @@ def conclude(
     of_ranks, unread = job.ranks
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)
+        unread = (*unread, *not_outlived(job.status, job.later))
     of_ranks = (*of_ranks, *split_groups(of_ranks, job.status, inventory))
     of_hang, unseen = job.hang
     return decide(

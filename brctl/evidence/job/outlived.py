@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.model.evidence import Evidence, Role, Weight
+from brctl.evidence.job.ends import raised
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
@@ -63,6 +65,17 @@ def outlived(
         return tuple(evidence)
     why = "every rank made a step after it"
     return tuple(_context(item, why) if _is_said(item) else item for item in evidence)
+
+
+def not_outlived(earlier: JobStatus, later: JobStatus) -> Iterable[Gap]:
+    """Ranks that raised a moment ago and made no step since: the job may be about to end."""
+    steps = {view.rank: view.step for view in later.ranks}
+    for view in raised(earlier):
+        if (steps.get(view.rank) or 0) <= (view.step or 0):
+            why = f"rank {view.rank} raised an exception in {view.phase}, and no step of its came"
+            yield Gap(
+                Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{why} since: look again"
+            )
 
 
 def said_in_passing(evidence: Iterable[Evidence], status: JobStatus) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from brctl.evidence.job.outlived import of_this_job, outlived, said_in_passing
+from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived, said_in_passing
 from brctl.evidence.job.storage import storage
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -87,6 +87,33 @@ def test_a_line_counts_while_a_rank_has_not_made_a_step_since() -> None:
     stuck = replace(later, ranks=(*later.ranks[:5], replace(later.ranks[5], step=40)))
     assert outlived([item], status(40), stuck) == (item,)
     assert outlived([item], status(40), replace(later, ranks=())) == (item,)
+
+
+RAISED = """Traceback (most recent call last):
+  File "train.py", line 9, in step
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.83 GiB.
+"""
+
+
+@pytest.mark.parametrize(
+    "then", [{}, {"alive": False, "exit_status": 1}, {"alive": False, "process_state": "Z"}]
+)
+def test_a_rank_that_raised_and_made_no_step_since_is_a_gap(then: dict[str, object]) -> None:
+    """It was no-fault at 0.6 while its process was on its way out: look again."""
+    views = status(40).ranks
+    ending = (*views[:2], replace(views[2], last_words=RAISED), *views[3:])
+    later = (*views[:2], replace(views[2], **then), *views[3:])  # type: ignore[arg-type]  # by name
+    (gap,) = not_outlived(status(ranks=ending), status(ranks=later))
+    assert (gap.subject, "raised an exception" in gap.why) == (Subject("n3", "rank:2"), True)
+    assert not list(not_outlived(status(ranks=ending), status(41)))
+
+
+def test_what_a_rank_printed_before_it_went_on_or_waited_is_no_gap() -> None:
+    views = status(40).ranks
+    prints = replace(views[2], last_words=RAISED + "step 40 done\n" * 20)
+    waits = replace(views[3], last_words=RAISED, phase="all_reduce")
+    ranks = (*views[:2], prints, waits, *views[4:])
+    assert not list(not_outlived(status(ranks=ranks), status(40)))
 
 
 def test_a_loss_that_is_no_number_counts_although_training_goes_on() -> None:
