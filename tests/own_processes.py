@@ -75,12 +75,12 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 def end_own() -> list[str]:
     """Kill what this process started and adopted; what that was."""
-    return _end_all(lambda: _descendants(os.getpid()))
+    return end_all(lambda: descendants(os.getpid()))
 
 
 def end_leftovers(folder: Path) -> list[str]:
     """Kill what a test command of this folder left behind when it was killed; what that was."""
-    return _end_all(lambda: _marked_by_the_dead(folder))
+    return end_all(lambda: _marked_by_the_dead(folder))
 
 
 def mark(folder: Path) -> str:
@@ -103,7 +103,7 @@ def _marked_by_the_dead(folder: Path) -> list[int]:
     return found
 
 
-def _end_all(find: Callable[[], Sequence[int]]) -> list[str]:
+def end_all(find: Callable[[], Sequence[int]]) -> list[str]:
     """Kill until nothing is found: what is killed may just have started another.
 
     One look misses what changes its parent meanwhile, and what is killed lives on for a moment.
@@ -126,9 +126,10 @@ def _send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """What a process started, and what that started."""
     children = _children(pid)
-    return [*children, *(each for child in children for each in _descendants(child))]
+    return [*children, *(each for child in children for each in descendants(child))]
 
 
 def _children(pid: int) -> list[int]:
@@ -150,6 +151,11 @@ def runs(pid: int) -> bool:
 def pids_with(argument: str) -> list[int]:
     """Processes started with exactly this argument."""
     return [pid for pid in living() if argument.encode() in _read(pid, "cmdline").split(b"\0")]
+
+
+def pids_inside(variable: str) -> list[int]:
+    """Processes that have exactly this entry, NAME=value, in their environment."""
+    return [pid for pid in living() if variable.encode() in _read(pid, "environ").split(b"\0")]
 
 
 def _command(pid: int) -> str:

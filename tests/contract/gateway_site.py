@@ -17,6 +17,7 @@ from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD
 from tests.fakes.pythons import OLDEST_PYTHON
+from tests.own_processes import descendants
 from tests.timeouts import TIMEOUT_S
 
 _TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter", "ssh")))
@@ -56,16 +57,6 @@ class GatewaySite:
     @property
     def nodes(self) -> dict[str, Node]:
         return {m.node.name: m.node for m in (self.gateway, *self.leaves)}
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below one, so also those in its PID namespace."""
-    found = [pid]
-    for parent in found:
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        with contextlib.suppress(OSError):
-            found += [int(child) for child in children.read_text().split()]
-    return found[1:]
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
+from tests.own_processes import pids_inside
 from tests.timeouts import TIMEOUT_S
 
 SCRIPT = """\
@@ -98,14 +99,7 @@ async def open_parking_site(tmp_path: Path, python: str) -> AsyncIterator[Parkin
 
 def processes_of(job: Job) -> list[int]:
     """Every living process that carries the job's name."""
-    mark, found = f"BRCTL_JOB={job.name}".encode(), []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
+    return pids_inside(f"BRCTL_JOB={job.name}")
 
 
 def command_line(pid: int) -> tuple[str, ...]:

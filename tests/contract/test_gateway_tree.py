@@ -20,6 +20,7 @@ from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, Machine, open_gateway_site
+from tests.own_processes import descendants
 from tests.sweep.answers import check
 from tests.timeouts import TIMEOUT_S
 
@@ -173,14 +174,9 @@ def _programs(machine: Machine, name: str) -> list[str]:
         ["ps", "-e", "-o", "pid=,pidns=,comm="], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     rows = [line.split() for line in shown]
-    space = {row[1] for row in rows if int(row[0]) in _below(machine)}
+    below = descendants(machine.pid)
+    space = {row[1] for row in rows if int(row[0]) in below}
     return [row[0] for row in rows if row[1] in space and row[2] == name]
-
-
-def _below(machine: Machine) -> set[int]:
-    from tests.contract.gateway_site import descendants
-
-    return set(descendants(machine.pid))
 
 
 async def test_a_sweep_s_payload_travels_to_the_gateway_once(

@@ -25,6 +25,7 @@ from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.transport_sites import SSHD
+from tests.own_processes import descendants
 from tests.sweep.answers import check
 from tests.timeouts import TIMEOUT_S
 
@@ -71,18 +72,9 @@ class Machine:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        for pid in _descendants(self.pid):
+        for pid in descendants(self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-
-
-def _descendants(pid: int) -> list[int]:
-    found = [pid]
-    for parent in found:
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        with contextlib.suppress(OSError):
-            found += [int(child) for child in children.read_text().split()]
-    return found[1:]
 
 
 @pytest.fixture
@@ -188,7 +180,7 @@ async def _begun(machine: Machine) -> None:
     """
     started = time.monotonic()
     deadline = started + TIMEOUT_S
-    while not any(_program(pid) == b"sleep" for pid in _descendants(machine.pid)):
+    while not any(_program(pid) == b"sleep" for pid in descendants(machine.pid)):
         assert time.monotonic() < deadline, "the command did not begin"
         await asyncio.sleep(0.02)
     await asyncio.sleep(max(0.7, min(time.monotonic() - started, MOST_OF_TRAVEL_S)))

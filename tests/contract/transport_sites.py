@@ -20,6 +20,7 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from tests.fakes.ports import free_port
+from tests.own_processes import descendants, end_all, pids_inside
 from tests.timeouts import TIMEOUT_S
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
@@ -223,6 +224,8 @@ def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) 
         _wait_until_open(port)
         yield port
     finally:
+        # sshd lets a command run on when its connection closes; most have lost their parent then.
+        end_all(lambda: [*descendants(process.pid), *pids_inside(f"HOME={folder}")])
         process.terminate()
         process.wait(TIMEOUT_S)
 

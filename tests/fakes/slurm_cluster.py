@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.fakes.ports import free_port
+from tests.own_processes import pids_inside
 from tests.timeouts import TIMEOUT_S
 
 SILENCE_S = 300
@@ -118,14 +119,10 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def end_step_daemons(config: Path) -> None:
     """Steps that were still completing leave their daemon behind when slurmd goes first."""
-    mark = f"SLURM_CONF={config}".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
+    for pid in pids_inside(f"SLURM_CONF={config}"):
         with suppress(OSError):
-            name = (entry / "comm").read_text().strip()
-            if name == "slurmstepd" and mark in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "slurmstepd":
+                os.kill(pid, signal.SIGKILL)
 
 
 def wait_until_idle(names: Sequence[str]) -> None:
