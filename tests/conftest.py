@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from brctl.cli import output
+from brctl.fanout.processes import broker_transport
 from brctl.view.notices.page import Page
 from tests.fakes.documents import check_page
+from tests.timeouts import TIMEOUT_S
 
 _FORGOTTEN = (
     "BRCTL_JOURNAL_KEY",
@@ -61,6 +63,12 @@ def clean_environment(
     monkeypatch.setenv("GOMAXPROCS", "1")
     monkeypatch.setenv("GOGC", "off")
     return home
+
+
+@pytest.fixture(autouse=True)
+def brokers_may_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going without a broker that comes up late is right, and no test here is about it."""
+    monkeypatch.setattr(broker_transport, "START_S", TIMEOUT_S)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from types import FrameType
 from brctl.lab.spec import LabPaths
 from brctl.model.errors import LockedError, UsageError
 
-LOCK_TIMEOUT_S = 1.0
+LOCK_TIMEOUT_S = 5.0
 
 
 @contextmanager

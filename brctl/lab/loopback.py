@@ -11,7 +11,7 @@ from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.library.own_program import own_program
 from brctl.model.errors import UnavailableError
 
-START_DEADLINE_S = 60.0
+START_DEADLINE_S = 120.0
 _PORTS = range(21000, 31000)
 
 

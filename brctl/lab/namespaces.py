@@ -36,7 +36,7 @@ from brctl.model.errors import UnavailableError
 INIT = Path(__file__).parent / "node_init.sh"
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 SSH_PORT = 22
-START_DEADLINE_S = 20.0
+START_DEADLINE_S = 120.0
 _SIOCGIFADDR = 0x8915
 
 # Input goes by way of descriptor 3: a shell gives its background jobs /dev/null for input.

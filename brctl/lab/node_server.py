@@ -26,7 +26,7 @@ from brctl.lab.spec import LabPaths
 from brctl.library.config import user_cache_dir
 from brctl.library.programs.child_start import start_process
 
-READY_DEADLINE_S = 20.0
+READY_DEADLINE_S = 100.0
 CHUNK_BYTES = 1 << 16
 
 

@@ -12,7 +12,7 @@ from brctl.library.durable_files import write_atomic
 from brctl.model.errors import NeedsHumanError
 
 PROC = Path("/proc")
-END_DEADLINE_S = 10.0
+END_DEADLINE_S = 60.0
 
 
 def tagged(tag: str, node: str | None = None) -> tuple[int, ...]:

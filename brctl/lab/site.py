@@ -19,7 +19,7 @@ from brctl.lab.wrong_results import WrongResults, read_wrong_results, write_wron
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 
-SETTLE_DEADLINE_S = 5.0
+SETTLE_DEADLINE_S = 60.0
 TRAINER = "brctl.training"
 """The module that every rank of the lab's job and its data loader run."""
 

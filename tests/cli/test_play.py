@@ -272,7 +272,7 @@ def _until(state: str, folder: Path, run: str) -> None:
 def test_silence_is_noticed_without_a_person(brctl: Brctl, tmp_path: Path) -> None:
     """Nobody answers and nobody types a command: the cordon is taken back when the time is up."""
     playbook = tmp_path / "asks.yaml"
-    playbook.write_text(ASKS.replace("EXPIRES", "1s"))
+    playbook.write_text(ASKS.replace("EXPIRES", "5s"))
     assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
     _until("expired", tmp_path, "R-0001")
     assert "n3" not in (tmp_path / "state" / "static" / "here.json").read_text()

@@ -215,9 +215,10 @@ READ_S = 0.4
 def test_repetition_makes_no_pattern_backtrack(unit: str) -> None:
     """A line made of one prefix over and over costs in proportion to its length, not its square."""
     line = (unit * LINE_CHARACTERS)[:LINE_CHARACTERS]
-    spent = {"the prefix": cpu_seconds(lambda: parse_kernel_line(line))}
-    for row in SIGNATURES:
-        spent[row.name] = cpu_seconds(partial(row.compiled.search, line))
+    reads: dict[str, Callable[[], object]] = {"the prefix": lambda: parse_kernel_line(line)}
+    reads |= {row.name: partial(row.compiled.search, line) for row in SIGNATURES}
+    # The quicker of two tries: a busy machine may hold up either.
+    spent = {name: min(cpu_seconds(read), cpu_seconds(read)) for name, read in reads.items()}
     assert {name: seconds for name, seconds in spent.items() if seconds > READ_S} == {}
 
 

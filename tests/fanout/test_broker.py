@@ -139,7 +139,7 @@ async def test_only_its_owner_can_reach_it_and_it_ends_when_idle(tmp_path: Path)
         "-m",
         "brctl.fanout.processes.broker",
         str(path),
-        "1",
+        "5",
         stdin=subprocess.DEVNULL,
     )
     try:
@@ -160,7 +160,7 @@ async def test_settings_keep_connections_apart(place: BrokerSite) -> None:
     transport = place.open()
     await transport.run(place.site.good, ECHO)
     await transport.close()
-    ssh = SshSettings(known_hosts=place.site.ssh.known_hosts, login_timeout_s=3)
+    ssh = SshSettings(known_hosts=place.site.ssh.known_hosts, login_timeout_s=TIMEOUT_S)
     unknown = BrokerTransport(ssh, {}, place.path, lambda: AsyncsshTransport(ssh))
     answer = await unknown.run(place.site.good, ECHO)
     await unknown.close()

@@ -26,11 +26,11 @@ async def _be_busy(seconds: float, piece_s: float) -> None:
 
 
 async def test_a_healthy_node_answers_a_controller_that_is_late(tmp_path: Path) -> None:
-    """The loop is held for five times the login deadline while the node's answers wait in it."""
+    """The loop is held for three times the login deadline while the node's answers wait in it."""
     async with open_site(tmp_path, real_sshd=False) as site:
-        transport = AsyncsshTransport(dataclasses.replace(site.ssh, login_timeout_s=LOGIN_S))
+        transport = AsyncsshTransport(dataclasses.replace(site.ssh, login_timeout_s=2.0))
         running = asyncio.create_task(transport.run(site.good, Command(("true",))))
-        await _be_busy(5 * LOGIN_S, 0.25)
+        await _be_busy(6.0, 0.25)
         answer = await running
         await transport.close()
     assert (answer.outcome, answer.exit_status) == (Outcome.ANSWERED, 0), answer.detail

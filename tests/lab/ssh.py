@@ -3,10 +3,11 @@
 import asyncssh
 
 from brctl.lab.cluster import Lab
+from tests.timeouts import TIMEOUT_S
 
 
 async def connect(
-    lab: Lab, name: str, *, login_timeout_s: float = 5
+    lab: Lab, name: str, *, login_timeout_s: float = TIMEOUT_S
 ) -> asyncssh.SSHClientConnection:
     node = lab.nodes[name]
     return await asyncssh.connect(

@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused(lab: Lab) -> None:
 
 async def test_a_stopped_rank_stands_still_and_goes_on_after_the_heal(lab: Lab) -> None:
     """Only its trainers stop; the node itself still answers."""
-    program = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(60)'"
+    program = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(3600)'"
     async with await connect(lab, "n1") as connection:
         process = await connection.create_process(f"exec {program} brctl.training")
         assert await process.stdout.readline() == "1\n"

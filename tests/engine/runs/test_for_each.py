@@ -33,6 +33,7 @@ from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import run_page
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
+from tests.timeouts import TIMEOUT_S
 
 ROLLING = """\
 apiVersion: brctl.dev/v1
@@ -118,11 +119,14 @@ def test_every_node_goes_through_all_steps_the_canary_alone_and_first(tmp_path: 
 def test_nodes_of_a_batch_run_side_by_side(tmp_path: Path) -> None:
     """Two checks of a batch are in flight at the same moment, and never more than the batch."""
     context, now, most = cluster(tmp_path), [0], [0]
-    examine = context.sweeps.examine
+    examine, batch = context.sweeps.examine, asyncio.Barrier(2)
 
     async def slow(nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         now[0] += 1
         most[0] = max(most[0], now[0])
+        if list(nodes) != ["n1"]:  # the canary is alone; each other waits for its neighbour
+            async with asyncio.timeout(TIMEOUT_S):
+                await batch.wait()
         await asyncio.sleep(0.02)
         now[0] -= 1
         return await examine(nodes, level)
@@ -391,12 +395,15 @@ def test_the_arithmetic_of_max_failed() -> None:
 def test_nodes_are_planned_side_by_side_and_the_plan_keeps_their_order(tmp_path: Path) -> None:
     """A scheduler that takes its time is not asked node by node."""
     context, now, most = cluster(tmp_path), [0], [0]
-    cordons = context.backend.cordons
+    cordons, all_ask = context.backend.cordons, asyncio.Event()
 
     async def slow() -> Mapping[str, Cordon]:
         now[0] += 1
         most[0] = max(most[0], now[0])
-        await asyncio.sleep(0.02)
+        if now[0] == 5:
+            all_ask.set()
+        async with asyncio.timeout(TIMEOUT_S):
+            await all_ask.wait()
         now[0] -= 1
         return await cordons()
 
