@@ -11,6 +11,7 @@ import shlex
 import shutil
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from brctl.fanout.contract import Streams
@@ -54,6 +55,7 @@ class OpensshTransport:
         # mkdtemp gives 0700: whoever reaches a control socket is logged in as us.
         self._runtime = Path(tempfile.mkdtemp(prefix="brctl-ssh-"))
         self._masters: dict[str, Node] = {}
+        self._users: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def run(self, node: Node, command: Command) -> CommandResult:
@@ -66,8 +68,12 @@ class OpensshTransport:
 
     async def _ask(self, node: Node, command: Command, streams: Streams | None) -> CommandResult:
         started = time.perf_counter()
-        failed = await self._login(node)
-        answer = failed or await self._run(node, command, streams)
+        self._users[node.name] += 1
+        try:
+            failed = await self._login(node)
+            answer = failed or await self._run(node, command, streams)
+        finally:
+            self._users[node.name] -= 1
         return CommandResult(
             node.name, answer.outcome, answer.exit_status, answer.stdout, answer.stderr,
             time.perf_counter() - started, answer.detail,
@@ -106,7 +112,8 @@ class OpensshTransport:
             self._masters.pop(node.name, None)
             detail = "gone before the command ended: the connection broke"
             return CommandResult(node.name, Outcome.DIED, None, answer.stdout, b"", 0.0, detail)
-        if answer.outcome is not Outcome.ANSWERED:
+        # Over a shared one a watcher may hold a look; the client that was ended closed its channel.
+        if answer.outcome is not Outcome.ANSWERED and self._users[node.name] == 1:
             await self._control(node, "exit")
             self._masters.pop(node.name, None)
         return answer

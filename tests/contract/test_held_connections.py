@@ -247,6 +247,26 @@ async def test_what_is_left_ends_on_the_node(way: Way, tmp_path: Path) -> None:
     await _until((tmp_path / "ended").exists)
 
 
+@pytest.mark.parametrize("what", ["late", "endless"])
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+async def test_a_command_that_is_given_up_leaves_the_held_one(
+    way: Way, what: str, tmp_path: Path
+) -> None:
+    """It ends alone: whoever is held over the same connection goes on talking."""
+    waits = f"until test -e {tmp_path}/over; do sleep 0.1; done"
+    script = waits if what == "late" else "exec yes"
+    held = Held()
+    running = held.start(way.transport, way.node, "while read line; do echo got $line; done")
+    await held.hears(b"got\n")
+    given_up = Command(("sh", "-c", script), b"", 2.0, 1000)
+    assert (await way.transport.run(way.node, given_up)).outcome is not Outcome.ANSWERED
+    (tmp_path / "over").touch()
+    held.say.put_nowait(b"still\n")
+    await held.hears(b"got still\n")
+    held.say.put_nowait(b"")
+    assert (await running).exit_status == 0
+
+
 @pytest.mark.parametrize("way", OVER_SSH, indirect=True)
 async def test_a_connection_that_breaks_is_told_as_that(way: Way) -> None:
     """With what was said until then; it is neither an answer nor waited for."""

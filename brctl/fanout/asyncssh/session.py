@@ -62,13 +62,14 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
             self._open_channel.write(data)
             self._open_channel.write_eof()
 
-    def terminate(self) -> None:
-        """Ask sshd to end the command: what it runs outlives the connection otherwise.
+    def give_up(self) -> None:
+        """Ask sshd to end the command, which outlives its channel, and take no more of it.
 
         An sshd as which root logged in does not; `brctl run` has a watch on the node for that.
         """
         with contextlib.suppress(OSError):
             self._open_channel.terminate()
+            self._open_channel.abort()
 
     @property
     def _open_channel(self) -> asyncssh.SSHClientChannel[bytes]:

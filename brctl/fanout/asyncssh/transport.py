@@ -194,8 +194,10 @@ class AsyncsshTransport:
             return Outcome.COMMAND_TIMED_OUT, f"no end within {command.deadline_s:g} s"
         finally:
             if not finished:
-                session.terminate()
-                self._drop(node.name, connection)
+                session.give_up()
+                # Over a shared one a watcher may hold a look, or the nodes behind a gateway talk.
+                if not self._idle.shared(node.name):
+                    self._drop(node.name, connection)
         return _ending(command, session)
 
     @contextlib.contextmanager
