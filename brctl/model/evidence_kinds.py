@@ -19,6 +19,9 @@ KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
 GONE_FIRST = "job.rank.gone-first"
 """A rank that is not there, and of which nobody recorded that it ended."""
 
+CRASHED_FIRST, TOLD_FIRST = "job.rank.crashed-first", "job.rank.told-first"
+"""The first rank that ended: by a signal of native code, or by one that asks it to stop."""
+
 LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
 """Far above what the same job had before, or 0 where it had one."""
 

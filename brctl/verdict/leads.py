@@ -8,7 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Weight
-from brctl.model.evidence_kinds import CLOCK_SKEW, GONE_FIRST, KILLED_FIRST, LEFT_FIRST
+from brctl.model.evidence_kinds import (
+    CLOCK_SKEW,
+    CRASHED_FIRST,
+    GONE_FIRST,
+    KILLED_FIRST,
+    LEFT_FIRST,
+    TOLD_FIRST,
+)
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Alternative
 
@@ -47,6 +54,24 @@ LEADS = {
         (
             "brctl run -w {node} -- 'uptime -s; last -x | head'",
             "brctl run -w {node} -- 'journalctl --since -1h | grep -i -e python -e slurm'",
+        ),
+    ),
+    CRASHED_FIRST: Lead(
+        (
+            (FaultClass.USER_CODE, 0.5),
+            (FaultClass.ENVIRONMENT_MISMATCH, 0.2),
+            (FaultClass.NODE_FAILURE, 0.1),
+        ),
+        (
+            "brctl run -w {node} -- 'coredumpctl list --since -1h || ls -t /var/crash | head'",
+            "brctl run -w {node} -- 'journalctl -k --since -1h | grep -i -e segfault -e mce'",
+        ),
+    ),
+    TOLD_FIRST: Lead(
+        ((FaultClass.PREEMPTION_SIGTERM, 0.5), (FaultClass.CPU_OOM, 0.2)),
+        (
+            "brctl run -w {node} -- 'journalctl --since -1h -u slurmd -u kubelet; last -x | head'",
+            "brctl run -w {node} -- 'journalctl --since -1h | grep -i -e oomd -e earlyoom -e stop'",
         ),
     ),
     LEFT_FIRST: Lead(

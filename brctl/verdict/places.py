@@ -7,6 +7,7 @@ where somebody reads the log; it is no suspect, nothing is evicted and no guard 
 from collections.abc import Collection, Iterable
 
 from brctl.model.evidence import Evidence, Role
+from brctl.model.evidence_kinds import TOLD_FIRST
 from brctl.model.fault import Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.verdict import Place
@@ -22,14 +23,15 @@ def places(
 ) -> tuple[Place, ...]:
     """The ranks that failed by themselves, by node; none where they are many or all.
 
-    A class that machines have names its machines or nobody, and who was told to stop began nothing.
+    A class that machines have names its machines or nobody. Who says that it was told to stop began
+    nothing, unless the others ended otherwise.
 
     Args:
         fault: The class of the verdict, which names no node.
         chain: What was observed.
         nodes: The nodes of the job.
     """
-    if CATALOGUE[fault].per_node or CATALOGUE[fault].branch is Branch.TOLD:
+    if CATALOGUE[fault].per_node:
         return ()
     ranks: dict[str, set[int]] = {}
     for item in chain:
@@ -42,13 +44,13 @@ def places(
 
 def _failed_by_itself(item: Evidence, fault: FaultClass) -> bool:
     """A root of this class, or one that this class makes on its own node."""
-    return (
-        item.role is Role.ROOT
-        and bool(item.subject.node)
-        and item.subject.device.startswith(_RANK)
-        and item.fault is not None
-        and (item.fault is fault or item.fault in CATALOGUE[fault].explains)
-    )
+    if item.role is not Role.ROOT or not item.subject.node or item.fault is None:
+        return False
+    if CATALOGUE[fault].branch is Branch.TOLD:
+        own = item.kind == TOLD_FIRST
+    else:
+        own = item.fault is fault or item.fault in CATALOGUE[fault].explains
+    return own and item.subject.device.startswith(_RANK)
 
 
 def _rank(item: Evidence) -> int:

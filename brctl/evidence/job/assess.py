@@ -6,10 +6,10 @@ judged elsewhere; this room reads the numbers of the `job.ranks` check.
 """
 
 from collections.abc import Iterable
-from statistics import median
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
+from brctl.evidence.job.busy_hosts import are_busy, slowed_by_hosts
 from brctl.evidence.job.cpu_waits import cpu_waits
 from brctl.evidence.job.data.replays import replays_that_differ
 from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
@@ -21,11 +21,11 @@ from brctl.evidence.job.network.assess import assess_network
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.scheduler import scheduler_reasons, why_not_running
+from brctl.evidence.job.signals import told_to_stop
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
 from brctl.evidence.job.wrong_numbers import kinds_not_compared, wrong_numbers
-from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -36,14 +36,14 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
     network = assess_network(status, outcomes.values())
-    busy = _are_busy(outcomes.values())
+    busy = are_busy(outcomes.values())
     found = [
         *network,
         *storage(status, outcomes.values()),
         *non_finite(status),
         *wrong_numbers(status),
         *jumps(status),
-        *slower(status, busy),
+        *slower(status, busy, slowed_by_hosts(status, outcomes.values())),
         *_late_ranks(status, busy),
         *cpu_waits(status, outcomes.values(), busy),
         *held_back(status),
@@ -55,6 +55,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     if status.stalled is not False:
         found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
         found += [*leaving(status), *own_code(status), *first_ends(status)]
+        found += told_to_stop(status)
         found += booted_since(status, outcomes)
     return tuple(found)
 
@@ -63,17 +64,6 @@ def _late_ranks(status: JobStatus, busy: bool) -> Iterable[Evidence]:
     """By the ranks' ledgers where these tell; else by who waits least."""
     found = slow_ranks(status, busy)
     return stragglers(status, busy) if found is None else found
-
-
-BUSY_LOAD = 2.0
-"""So many processes that want each processor make ranks late in turn (own)."""
-
-
-def _are_busy(reports: Iterable[NodeReport]) -> bool:
-    """Most hosts have more to do than they have processors: any rank may be the late one."""
-    loads = [m.value for r in reports for m in r.named("host.cpu.load_per_cpu")]
-    known = [load for load in loads if is_number(load)]
-    return bool(known) and median(known) >= BUSY_LOAD
 
 
 def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:

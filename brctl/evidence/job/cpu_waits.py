@@ -7,14 +7,12 @@ wait. How long ranks may stand ready is compared among them: on busy hosts all o
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median
 
+from brctl.evidence.job.busy_hosts import CPU_CHECK, LEAST_RANKS, of_ranks
 from brctl.evidence.job.history import slow_down
-from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
-
-CHECK = "job.cpu"
 
 WAITS_PCT = 40.0
 """A thread that is ready for so much of the time and has no CPU does far less work (own)."""
@@ -32,8 +30,6 @@ where its host has more to do than it can, so that whoever computes waits (own).
 WAITED_FOR_SHARE = 0.5
 """Whom all wait for waits at most so much of what the usual other rank does (own)."""
 
-_LEAST_RANKS = 3
-
 
 def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) -> Iterable[Evidence]:
     """The few ranks that wait for a CPU while the others do not, in a job that steps.
@@ -43,21 +39,21 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
         reports: What its nodes answered.
         busy: Its hosts have more to do than they can.
     """
-    waits = _of_ranks(status, reports, "waits_pct")
-    cpus = _of_ranks(status, reports, "allowed")
-    if status.stalled or len(waits) < _LEAST_RANKS:
+    waits = of_ranks(status, reports, "waits_pct")
+    cpus = of_ranks(status, reports, "allowed")
+    if status.stalled or len(waits) < LEAST_RANKS:
         return
     usual_pct = median(waits.values())
     starved = {
         rank: pct
         for rank, pct in sorted(waits.items())
-        if pct >= max(WAITS_PCT, TIMES_THE_OTHERS * usual_pct)
+        if pct >= WAITS_PCT and (_stands_out(pct, usual_pct) or _bound_otherwise(rank, cpus))
     }
     slower = slow_down(status.history) is not None
     for rank, pct in starved.items():
         bound, waited_for = _bound_otherwise(rank, cpus), _is_waited_for(rank, status)
         # The reading is of the most delayed thread, which may be one that no step needs.
-        convicts = slower and (bool(bound) or waited_for)
+        convicts = slower and _stands_out(pct, usual_pct) and (bool(bound) or waited_for)
         chance = busy and not (slower or bound or waited_for)
         alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
         yield Evidence(
@@ -66,7 +62,7 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
             weight=_weight(convicts, chance),
             fault=FaultClass.STRAGGLER_SLOW,
             role=Role.CONTEXT if chance else Role.ROOT,
-            source=CHECK,
+            source=CPU_CHECK,
             text=f"rank {rank} is ready and has no CPU for {pct:.0f} % of the time, the usual rank"
             f" for {usual_pct:.0f} %{bound}",
             raw=f"waits_pct={pct:.1f} usual={usual_pct:.1f}",
@@ -74,23 +70,16 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
         )
 
 
+def _stands_out(pct: float, usual_pct: float) -> bool:
+    """On busy hosts every rank waits; one with fewer CPUs is then a hint by that alone."""
+    return pct >= TIMES_THE_OTHERS * usual_pct
+
+
 def _weight(convicts: bool, chance: bool) -> Weight:
     """On busy hosts somebody always waits longest; unless steps suffer, that is chance."""
     if chance:
         return Weight.CONTEXT
     return Weight.CONVICTS if convicts else Weight.HINTS
-
-
-def _of_ranks(status: JobStatus, reports: Collection[NodeReport], name: str) -> Mapping[int, float]:
-    """A reading by rank; a node tells of its own ranks only."""
-    read: dict[int, float] = {}
-    for report in reports:
-        told = {m.subject: m.value for m in report.named(f"{CHECK}.{name}")}
-        for rank in status.job.ranks_on(report.node):
-            value = told.get(f"rank:{rank}")
-            if is_number(value):
-                read[rank] = float(value)
-    return read
 
 
 def _is_waited_for(rank: int, status: JobStatus) -> bool:

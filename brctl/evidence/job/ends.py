@@ -4,9 +4,17 @@ import re
 from collections.abc import Iterable
 from itertools import dropwhile
 
+from brctl.evidence.job.signals import began_there, crashed, name_of, was_told
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST, LEFT_FIRST, RANKS_CHECK
+from brctl.model.evidence_kinds import (
+    CRASHED_FIRST,
+    GONE_FIRST,
+    KILLED_FIRST,
+    LEFT_FIRST,
+    RANKS_CHECK,
+    TOLD_FIRST,
+)
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
@@ -56,11 +64,11 @@ def leaving(status: JobStatus) -> Iterable[Evidence]:
 
 
 def first_ends(status: JobStatus) -> Iterable[Evidence]:
-    """Ranks of one node that were killed, left early or never came: it began there.
+    """Ranks of one node that a signal ended, that left early or never came: it began there.
 
     Nothing here says why; the evidence is a lead for whoever looks on.
     """
-    ended = [view for view in status.ranks if _ended_without_a_word(view)]
+    ended = [v for v in status.ranks if _ended_without_a_word(v)] or began_there(status)
     nodes = {view.node for view in ended}
     if len(nodes) != 1 or len(status.job.nodes) < 2:
         return
@@ -92,6 +100,10 @@ def _how_it_ended(view: RankView) -> tuple[str, str]:
         return GONE_FIRST, "is not there, and nobody recorded that it ended,"
     if view.exit_status == -SIGKILL:
         return KILLED_FIRST, "was killed (SIGKILL)"
+    if crashed(view):
+        return CRASHED_FIRST, f"crashed ({name_of(view.exit_status)})"
+    if was_told(view):
+        return TOLD_FIRST, f"was told to stop ({name_of(view.exit_status)})"
     return LEFT_FIRST, "left with status 0, in the middle of training,"
 
 

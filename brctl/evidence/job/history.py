@@ -118,27 +118,33 @@ def usual_pace(status: JobStatus) -> bool | None:
     return True if known else None
 
 
-def slower(status: JobStatus, busy: bool) -> Iterable[Evidence]:
+def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Evidence]:
     """Steps that take longer than this job's own used to; no node is named by that.
 
     Rank 0's past says that its batches come later; where every rank says it of itself, it is so,
     unless the hosts have more to do than they can, which delays loaders by itself.
+
+    Args:
+        status: The job.
+        busy: Its hosts have more to do than they can.
+        by_hosts: Words where that alone accounts for it: then it is context.
     """
     change = None if status.stalled else slow_down(status.history)
     if change is None:
         return
     loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
     all_load = loads and _all_load(status, change)
+    said = f"{', and so does every other rank' * all_load}{by_hosts}"
     sure = all_load and not (busy and (change.load_s or 0.0) < BUSY_SHARE * change.now_s)
     yield Evidence(
         kind=SLOW_LOADER if all_load else "job.steps.slower",
         subject=Subject(""),
-        weight=Weight.CONVICTS if sure else Weight.HINTS,
+        weight=Weight.CONTEXT if by_hosts else Weight.CONVICTS if sure else Weight.HINTS,
         fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
-        role=Role.ROOT,
+        role=Role.CONTEXT if by_hosts else Role.ROOT,
         source=RANKS_CHECK,
         text=f"a step takes {change.now_s:.3g} s since about step {change.since}; before, it took"
-        f" {change.before_s:.3g} s{_where(change)}{', and so does every other rank' * all_load}",
+        f" {change.before_s:.3g} s{_where(change)}{said}",
         raw=f"before_s={change.before_s} now_s={change.now_s} since={change.since}",
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from brctl.evidence.job.cpu_waits import cpu_waits
 from brctl.model.command import Outcome
-from brctl.model.evidence import Evidence, Weight
+from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -98,6 +98,26 @@ def test_on_busy_hosts_one_rank_that_waits_longest_is_chance_while_steps_do_not_
     (bound,) = judge({**USUAL, 2: 55.0}, {2: 1}, STEADY, busy=True, wait_s=0.3)
     (waited_for,) = judge({**USUAL, 2: 55.0}, {}, STEADY, busy=True)
     assert (bound.weight, waited_for.weight) == (Weight.HINTS, Weight.HINTS)
+
+
+STARVED = {0: 56.0, 1: 53.0, 2: 60.0, 3: 53.0}
+"""As a rank pinned to one of two cores showed beside its peers, all of them at load 14 a core."""
+
+
+@pytest.mark.parametrize("history", [STEADY, SLOWER])
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_where_all_wait_the_rank_with_half_of_the_cpus_is_a_hint(
+    cpus: int, history: StepHistory
+) -> None:
+    """It was no-fault at 0.95: by its affinity, or by a cpuset that leaves it half of them."""
+    (found,) = judge(STARVED, {2: cpus}, history, busy=True, wait_s=0.3)
+    assert (found.subject.node, found.weight, found.role) == ("n3", Weight.HINTS, Role.ROOT)
+    assert "CPUs it may use" in found.text
+
+
+def test_a_rank_with_fewer_cpus_that_has_them_when_it_wants_is_no_hint() -> None:
+    assert judge({**USUAL, 2: 12.0}, {2: 1}) == ()
+    assert judge(STARVED, {2: 5}, busy=True) == ()
 
 
 def test_ranks_that_all_wait_accuse_nobody() -> None:

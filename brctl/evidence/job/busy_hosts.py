@@ -1,0 +1,66 @@
+"""Hosts with more to do than they have processors, and what that alone does to a job's steps."""
+
+from collections.abc import Collection, Iterable, Mapping
+from statistics import median
+
+from brctl.evidence.job.history import CAUSE_SHARE, slow_down
+from brctl.evidence.operators import is_number
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
+
+CPU_CHECK = "job.cpu"
+
+BUSY_LOAD = 2.0
+"""So many processes that want each processor make ranks late in turn (own)."""
+
+NEW_SHARE = 0.5
+"""Of the time ranks stand without a CPU: for a part of it they stood before as well (own)."""
+
+LEAST_RANKS = 3
+
+
+def are_busy(reports: Iterable[NodeReport]) -> bool:
+    """Most hosts have more to do than they have processors: any rank may be the late one."""
+    loads = [m.value for r in reports for m in r.named("host.cpu.load_per_cpu")]
+    known = [load for load in loads if is_number(load)]
+    return bool(known) and median(known) >= BUSY_LOAD
+
+
+def of_ranks(status: JobStatus, reports: Iterable[NodeReport], name: str) -> Mapping[int, float]:
+    """A reading of `job.cpu` by rank; a node tells of its own ranks only."""
+    read: dict[int, float] = {}
+    for report in reports:
+        told = {m.subject: m.value for m in report.named(f"{CPU_CHECK}.{name}")}
+        for rank in status.job.ranks_on(report.node):
+            value = told.get(f"rank:{rank}")
+            if is_number(value):
+                read[rank] = float(value)
+    return read
+
+
+def slowed_by_hosts(status: JobStatus, reports: Collection[NodeReport]) -> str:
+    """Words where busy hosts account for steps that became longer; "" where they do not.
+
+    Every rank has to stand without a CPU for so long: one alone is late for its own reason.
+    """
+    change = slow_down(status.history)
+    waits = of_ranks(status, reports, "waits_pct")
+    if change is None or len(waits) < max(LEAST_RANKS, len(status.ranks)) or not are_busy(reports):
+        return ""
+    loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
+    if loads or _is_limited(reports):
+        return ""
+    usual_pct, least_pct = median(waits.values()), min(waits.values())
+    needed_pct = 100.0 * change.growth_s / change.now_s
+    if NEW_SHARE * usual_pct < needed_pct or least_pct < needed_pct:
+        return ""
+    return (
+        "; its hosts have more to do than they can, and ranks are ready without a CPU for"
+        f" {usual_pct:.0f} % of the time: that alone accounts for it"
+    )
+
+
+def _is_limited(reports: Iterable[NodeReport]) -> bool:
+    """A limit on CPU time makes ranks stand as well, and whoever set it can take it away."""
+    held = [m.value for r in reports for m in r.named("job.cgroup.throttled_pct")]
+    return any(is_number(share) and share > 0 for share in held)

@@ -1,0 +1,85 @@
+"""Hosts with more to do than they can slow a job, and nothing of it is broken."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from brctl.evidence.job.assess import assess_job
+from brctl.evidence.job.busy_hosts import slowed_by_hosts
+from brctl.model.command import Outcome
+from brctl.model.evidence import Role, Weight
+from brctl.model.jobs.job import example_job
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+
+JOB = replace(example_job(), nodes=("n1", "n2", "n3", "n4"), ranks_per_node=1, axes=())
+STARVED = {0: 54.0, 1: 61.0, 2: 54.0, 3: 65.0}
+"""As they were on two cores at load 29, when a sound job was called unknown."""
+
+
+def status(
+    before_s: float = 0.25, now_s: float = 0.32, *, load_s: float = 0.0, wait_s: float = 0.0
+) -> JobStatus:
+    """A job whose steps became longer; of that, what loading and collectives take more."""
+    past = tuple(StepWindow(25 * n, 25, before_s, wait_s=0.02, load_s=0.01) for n in range(4))
+    now = StepWindow(125, 25, now_s, wait_s=0.02 + wait_s, load_s=0.01 + load_s)
+    ranks = tuple(
+        RankView(n, JOB.nodes[n], alive=True, step=150, phase="forward", progress_age_s=0.1)
+        for n in range(4)
+    )
+    history = StepHistory(past, now)
+    return JobStatus(JOB, ranks, 150, 0.1, stalled=False, silent=(), history=history)
+
+
+def told(
+    waits: Mapping[int, float], load: float = 14.0, throttled_pct: float | None = None
+) -> list[NodeReport]:
+    """Every node of its load, and of how long its rank stands without a CPU."""
+    return [
+        NodeReport(
+            node, Outcome.ANSWERED,
+            (
+                _measured("host.cpu", "host.cpu.load_per_cpu", "", load),
+                _measured("job.cpu", "job.cpu.waits_pct", f"rank:{rank}", waits.get(rank)),
+                _measured("job.cgroup", "job.cgroup.throttled_pct", f"rank:{rank}", throttled_pct),
+            ),
+        )
+        for rank, node in enumerate(JOB.nodes)
+    ]  # fmt: skip
+
+
+def _measured(check: str, name: str, subject: str, value: float | None) -> CheckResult:
+    rows = () if value is None else (Measurement(name, subject, value),)
+    return CheckResult(check, ProbeStatus.MEASURED, rows)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.05])
+def test_steps_that_busy_hosts_make_longer_are_context(wait_s: float) -> None:
+    """Ranks that are late in turn also make each other wait in collectives."""
+    found = [
+        item
+        for item in assess_job(status(wait_s=wait_s), told(STARVED))
+        if item.kind == "job.steps.slower"
+    ]
+    assert [(item.weight, item.role) for item in found] == [(Weight.CONTEXT, Role.CONTEXT)]
+    assert "accounts for it" in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("job", "reports"),
+    [
+        (status(now_s=0.6), told(STARVED)),  # more than standing without a CPU makes of it
+        (status(), told({rank: 9.0 for rank in range(4)})),  # they hardly stand
+        (status(), told({**STARVED, 2: 3.0})),  # one has all it wants, and is as slow
+        (status(), told({0: 60.0, 1: 60.0, 2: 60.0})),  # of one rank nobody knows
+        (status(), told(STARVED, load=1.0)),  # the hosts have little to do
+        (status(), told(STARVED, throttled_pct=4.0)),  # a limit makes them stand
+        (status(load_s=0.06), told(STARVED)),  # batches come later
+        (status(now_s=0.25), told(STARVED)),  # no step became longer
+    ],
+)
+def test_what_busy_hosts_do_not_account_for_stays_a_sign(
+    job: JobStatus, reports: list[NodeReport]
+) -> None:
+    assert slowed_by_hosts(job, reports) == ""
