@@ -227,11 +227,11 @@ PEER_LOST = """[rank0]: Traceback (most recent call last):
 [rank0]:   File "train.py", line 9, in step
 [rank0]: RuntimeError: Connection closed by peer [10.0.0.4]:62104
 """
-ABORTED = "terminate called after throwing an instance of 'c10::DistBackendError'"
-UNRECORDED = {"alive": False, "exit_status": None, "process_state": "Z"}
+WATCHDOG_ABORTS = "terminate called after throwing an instance of 'c10::DistBackendError'"
+UNRECORDED: Mapping[str, object] = {"alive": False, "exit_status": None, "process_state": "Z"}
 
 
-@pytest.mark.parametrize("words", [PEER_LOST, ABORTED])
+@pytest.mark.parametrize("words", [PEER_LOST, WATCHDOG_ABORTS])
 def test_a_rank_whose_end_is_not_recorded_yet_and_that_said_why_did_not_end_first(
     words: str,
 ) -> None:
