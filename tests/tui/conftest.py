@@ -3,15 +3,38 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from brctl.tui.app import BrctlApp
 from tests.timeouts import TIMEOUT_S
 from tests.tui.screen_text import screen_text
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
+
+HOPS = 4
+"""From the application to its screen, to a widget, and back with what that posts."""
+
+HOP_S = 5.0
+"""What is just being taken away never answers."""
+
+
+@pytest.fixture(autouse=True)
+def keys_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual takes a process that waits for a CPU for one that has done all it was asked."""
+    press = Pilot.press
+
+    async def press_and_follow(pilot: Pilot[object], *keys: str) -> None:
+        for key in keys:
+            await press(pilot, key)
+            for _ in range(HOPS):
+                if pilot.app.is_running:
+                    with suppress(WaitForScreenTimeout):
+                        await pilot._wait_for_screen(HOP_S)
+
+    monkeypatch.setattr(Pilot, "press", press_and_follow)
 
 
 async def until(holds: Callable[[], bool], what: str = "") -> None:

@@ -90,8 +90,7 @@ async def test_a_tiny_terminal_and_back_keeps_the_view(app: BrctlApp) -> None:
         await pilot.press("n")
         before = screen_text(app)
         await pilot.resize_terminal(20, 5)
-        await pilot.pause(0.2)
-        assert len(screen_text(app).splitlines()) <= 5
+        await until(lambda: len(screen_text(app).splitlines()) <= 5, "the tiny picture")
         await pilot.resize_terminal(*SIZE)
         await until(lambda: screen_text(app) == before, "the old picture")
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brctl.tui.address import Address
+from brctl.tui.app import BrctlApp
 from brctl.tui.screens.fleet import FleetScreen
-from tests.tui.conftest import settled
+from tests.tui.conftest import settled, until
 from tests.tui.site import make_site, site_app, site_verdict
 
 HARMLESS = st.sampled_from(
@@ -31,6 +32,10 @@ def digest(folder: Path) -> str:
     return found.hexdigest()
 
 
+def is_at_the_top(app: BrctlApp) -> bool:
+    return isinstance(app.screen, FleetScreen) and app.screen.address == Address()
+
+
 async def press_and_escape(folder: Path, keys: list[str]) -> None:
     app = site_app(folder, make_site(folder, verdict=site_verdict()), Address())
     async with app.run_test(size=(100, 30)) as pilot:
@@ -38,9 +43,7 @@ async def press_and_escape(folder: Path, keys: list[str]) -> None:
         before = digest(folder)
         await pilot.press(*keys)
         await pilot.press(*["escape"] * 5)
-        await pilot.pause(0.1)
-        assert isinstance(app.screen, FleetScreen), keys
-        assert app.screen.address == Address(), keys
+        await until(lambda: is_at_the_top(app), f"the whole fleet after {keys}")
         assert digest(folder) == before, keys
 
 

@@ -133,7 +133,7 @@ async def test_a_small_terminal_is_drawn_and_answers(tmp_path: Path, size: tuple
         assert lines[0].startswith("brctl [1 Fle"[: size[0]])
         assert size[1] < 8 or any(".wX?ss" in line for line in lines)
         await pilot.press("q")
-        assert not app.is_running
+        await until(lambda: not app.is_running, "the app to leave")
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout"])
