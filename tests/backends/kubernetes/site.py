@@ -25,7 +25,7 @@ def open_backend(folder: Path, ask: AskNodes = nobody_asked) -> KubernetesBacken
     nodes = {name: Node(name, "127.0.0.1") for name in NAMES}
     nodes["s1"] = replace(nodes["s1"], role=NodeRole.STANDBY)
     found = KubernetesBackend(Kubectl(), Inventory(nodes), folder / "keep", ask)
-    found.control.start_deadline_s = 60.0
+    found.control.start_deadline_s = TIMEOUT_S
     found.control.settle_s = 0.3
     return found
 

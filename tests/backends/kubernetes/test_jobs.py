@@ -42,7 +42,7 @@ async def test_stand_in_a_dead_nodes_rank_comes_back_on_the_standby_with_the_che
     state = await backend.job_status(job)
     assert rank not in (*state.alive, *state.gone)
     assert set(state.unreachable) == {"n3"}
-    stopped = await backend.stop_job(job, 5.0)
+    stopped = await backend.stop_job(job, 10.0)
     assert set(stopped.unreachable) == {"n3"}
     assert set(stopped.stopped) == {0, 1, 2} - {rank}
     after = await backend.replace_nodes(before, {"n3": "s1"})
@@ -68,8 +68,10 @@ async def test_stand_in_a_failed_job_is_made_anew_to_start_again(
     """Kubernetes never runs a Failed Job again; the exit code was seen before it goes."""
     crash = f"[ -e {tmp_path}/well ] && exec sleep 600; exit 7"
     cluster.add_job("trainer", job.name, 3, ["/bin/sh", "-c", crash], backoffLimit=0)
+    backend.control.settle_s = 5.0  # until its kubelet has seen it end
     failed = await backend.start_job(job, "", "R-1")
     assert failed.failed
+    backend.control.settle_s = 0.3
 
     async def settled() -> bool:
         return len((await backend.job_status(job)).gone) == 3
@@ -166,7 +168,7 @@ async def test_stand_in_a_job_that_runs_for_a_moment_has_not_started(
     cluster: KubeCluster, backend: KubernetesBackend, job: Job
 ) -> None:
     """Its pods were Running when they were looked at; they are not a moment later."""
-    backend.control.settle_s = 2.0
+    backend.control.settle_s = 10.0
     crash = ["/bin/sh", "-c", "sleep 1; exit 7"]
     cluster.add_job("trainer", job.name, 3, crash, backoffLimit=0)
     report = await backend.start_job(job, "", "R-1")
@@ -227,7 +229,7 @@ async def test_stand_in_a_start_without_room_is_withdrawn_and_says_why(
     """The scheduler's own words; and no pod is left to hold a node."""
     cluster.add_job("trainer", job.name, 3, SLEEP)
     kubectl("cordon", "n2")
-    backend.control.start_deadline_s = 0.5
+    backend.control.start_deadline_s = 8.0
     report = await backend.start_job(job, "", "R-1")
     assert len(report.failed) == 1
     assert "0/4 nodes are available" in next(iter(report.failed.values()))
@@ -239,13 +241,19 @@ async def test_stand_in_a_start_without_room_is_withdrawn_and_says_why(
 
 
 async def test_stand_in_a_rank_that_ignores_sigterm_is_killed_after_the_grace(
-    cluster: KubeCluster, backend: KubernetesBackend, job: Job
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
 ) -> None:
     """Through its kubelet, never by forgetting the pod."""
-    stubborn = '[ $JOB_COMPLETION_INDEX = 1 ] && trap "" TERM; while :; do sleep 0.05; done'
+    deaf = f'[ $JOB_COMPLETION_INDEX = 1 ] && trap "" TERM && touch {tmp_path}/deaf'
+    stubborn = f"{deaf}; while :; do sleep 0.05; done"
     cluster.add_job("trainer", job.name, 3, ["/bin/sh", "-c", stubborn])
     await backend.start_job(job, "", "R-1")
-    report = await backend.stop_job(job, 0.5)
+
+    async def is_deaf() -> bool:
+        return (tmp_path / "deaf").exists()
+
+    await until(is_deaf)
+    report = await backend.stop_job(job, 5.0)
     assert (report.killed, report.stuck, dict(report.unreachable)) == ((1,), (), {})
     deleted = [verb for verb, what, _ in cluster.server.said if (verb, what) == ("delete", "pods")]
     assert deleted
@@ -258,7 +266,7 @@ async def test_stand_in_a_jobset_is_stopped_moved_and_started_like_a_job(
     """Its webhook lets annotations and node selectors change while it is suspended, no more."""
     cluster.add_jobset("set", job.name, {"leader": (1, 1), "workers": (2, 1)}, SLEEP)
     assert not (await backend.start_job(job, "", "R-1")).failed
-    assert not (await backend.stop_job(job, 5.0)).killed
+    assert not (await backend.stop_job(job, TIMEOUT_S)).killed
     moved = await backend.replace_nodes(await backend.place(job), {"n1": "s1"})
     assert (await backend.start_job(moved, "", "R-2")).started == (0, 1, 2)
     assert placement(cluster) == {"n2", "n3", "s1"}
