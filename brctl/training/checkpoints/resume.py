@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brctl.training.checkpoints.agreement import Ranks
-from brctl.training.checkpoints.helper_process import HelperProcess
+from brctl.training.checkpoints.helper_process import HelperError, HelperProcess
 from brctl.training.checkpoints.layout import Layout
 from brctl.training.checkpoints.parts import Parts
 from brctl.training.checkpoints.restore import Choice, Saved, ShardCopy, Tier, choose_restore
@@ -99,7 +99,10 @@ class Resume:
         for rank in self._layout.ranks_on(machine):
             source = choice.sources[rank]
             if (source.tier, source.machine) != (Tier.MEMORY, machine):
-                problem = self._helper.ask(self._command(source))
+                try:
+                    problem = self._helper.ask(self._command(source))
+                except HelperError as exc:
+                    problem = str(exc)
                 if problem:
                     return f"rank {rank} from machine {source.machine}: {problem}"
         return ""

@@ -3,9 +3,11 @@
 import fcntl
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import torch
@@ -13,11 +15,13 @@ from torch import nn
 
 from brctl.training.checkpoints import helper_process, start
 from brctl.training.checkpoints.agreement import Ranks
+from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.disk import StepFiles
-from brctl.training.checkpoints.helper_process import HelperProcess
+from brctl.training.checkpoints.helper_process import HelperProcess, HelperStuckError
 from brctl.training.checkpoints.memory import FreeMemory
 from brctl.training.checkpoints.slots import SlotFile
 from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
+from brctl.training.checkpoints.wire import new_key, write_key
 from brctl.training.step_checkpoints import (
     NothingToResumeError,
     Settings,
@@ -25,6 +29,7 @@ from brctl.training.step_checkpoints import (
     StepCheckpoints,
 )
 from tests.fakes.checkpoint_helper import FakeHelper
+from tests.timeouts import TIMEOUT_S
 from tests.training.checkpoints.toy_job import Starter, ToyJob
 
 pytestmark = pytest.mark.torch
@@ -120,6 +125,48 @@ def test_a_helper_that_is_back_and_cannot_join_the_others_is_said_and_ended(
     helper._start_again()
     assert process.terminated
     assert "helper is not back: rank-00000.own is gone" in capsys.readouterr().err
+
+
+def test_a_disk_that_does_not_answer_holds_up_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The start goes on without it; what may lie there is refused, and not taken for nothing."""
+    step = tmp_path / "disk" / "toy" / "0000000001-0000000005"
+    step.mkdir(parents=True)
+    os.mkfifo(step / "rank-00000.slot")  # it is opened and never comes back
+    slots = SlotDirectory(tmp_path / "slots")
+    slots.create()
+    write_key(slots.key, new_key())
+    begin = helper_process._start
+
+    def begin_soon_stuck(spec: HelperSpec) -> object:
+        patience_s = 0.5 if spec.disk else TIMEOUT_S
+        monkeypatch.setattr(helper_process, "_STUCK_AFTER_S", patience_s)
+        return begin(spec)
+
+    monkeypatch.setattr(helper_process, "_start", begin_soon_stuck)
+    spec = HelperSpec("toy", "l", 1, 0, {0: 0}, (), slots.path, disk=tmp_path / "disk")
+    helper = HelperProcess(spec)
+    disk = tmp_path / "disk"
+    assert helper.inventory.refused == (f"{disk}: does not answer, steps on it are not offered",)
+    said = f"brctl: {disk} does not answer (the checkpoint helper "
+    assert capsys.readouterr().err.startswith(said)
+    assert helper.ask({"do": "begin", "resume": None}) == ""
+    helper.close()
+
+
+def test_a_helper_that_computes_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of terabytes take long to verify; one that stands still is given up."""
+    monkeypatch.setattr(helper_process, "_STUCK_AFTER_S", 0.0)
+    monkeypatch.setattr(helper_process, "_LOOK_EVERY_S", 0.01)
+    ticks = iter(range(1_000))
+    monkeypatch.setattr(helper_process, "_cpu_ticks", lambda _: next(ticks))
+    with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, text=True) as helper:
+        with pytest.raises(StopIteration):
+            helper_process._wait_for_answer(helper)
+        monkeypatch.setattr(helper_process, "_cpu_ticks", lambda _: 7)
+        with pytest.raises(HelperStuckError, match="neither answered nor computed for 0 s"):
+            helper_process._read(helper)
 
 
 def on_disk(job: ToyJob) -> list[str]:
