@@ -44,6 +44,7 @@ n5|train*|drained|(null)|ann|fan | loud
 n6|train*|draining|(null)|ann|fan
 n7|train*|down*|(null)|root|Not responding
 n8|train*|completing|(null)|root|none
+n9|train*|planned|(null)|root|none
 garbage
 """
 SQUEUE = "7|1001|ann|n[2,6]\n8|0|root|n3\ngarbage\n9|0|root|n[9-1]\n"
@@ -60,8 +61,9 @@ def test_the_route_to_a_node_is_what_slurm_allows() -> None:
         "n4": (Outcome.UNREACHABLE, "idle* in Slurm: none"),
         "n5": (Outcome.NOT_AVAILABLE, "drained in Slurm by ann: fan | loud"),
         "n7": (Outcome.UNREACHABLE, "down* in Slurm: Not responding"),
-        "n8": (Outcome.NOT_AVAILABLE, "completing in Slurm"),
+        "n9": (Outcome.NOT_AVAILABLE, "planned in Slurm"),
     }
+    assert found["n8"] == SrunRoute(partition="train")  # srun waits for it
 
 
 def test_messages_of_srun_are_told_from_those_of_the_command() -> None:
@@ -154,6 +156,21 @@ async def test_every_node_ends_in_one_outcome_and_says_why(srun: SrunTransport) 
 
 @pytest.mark.slurm
 @pytest.mark.netns
+async def test_a_node_that_a_job_is_just_leaving_is_waited_for(srun: SrunTransport) -> None:
+    """Slurm calls it completing, as after each of our own commands; soon it is idle."""
+    stubborn = await asyncio.create_subprocess_exec(
+        "srun", "--uid=nobody", "-w", "n2", "-D", "/", "sh", "-c", "trap '' TERM; sleep 99"
+    )
+    await running("n2")
+    ask_slurm("scancel", "-w", "n2")
+    await running("n2", jobs=False)
+    found = await ask(srun, "n2", STATUS)
+    await stubborn.wait()
+    assert (found["n2"].outcome, found["n2"].exit_status) == (Outcome.ANSWERED, 3), found
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
 async def test_a_node_with_our_own_job_is_asked_beside_it(srun: SrunTransport) -> None:
     """The job takes the whole node, and the question is a step of it that disturbs nothing."""
     async with our_own_job() as job:
@@ -210,10 +227,11 @@ async def our_own_job() -> AsyncIterator[str]:
         ask_slurm("scancel", job)
 
 
-async def running(node: str) -> None:
+async def running(node: str, *, jobs: bool = True) -> None:
+    """Wait until a job runs there, or none does any more."""
     deadline = monotonic() + TIMEOUT_S
-    while not ask_slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A"):
-        assert monotonic() < deadline, "the job does not start"
+    while bool(ask_slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A")) != jobs:
+        assert monotonic() < deadline, f"no job starts on {node}" if jobs else f"{node} is held"
         await asyncio.sleep(0.05)
 
 

@@ -16,7 +16,8 @@ _SILENT = "*"
 _DEFAULT = "*"
 _DOWN = re.compile(r"down|fail|unknown|future|power|reboot|boot")
 _DRAINED = re.compile(r"drain|maint|reserved")
-_FREE = "idle"
+_FREE = ("idle", "completing")
+"""A job that has ended, as our own command before, holds its node for a moment more; srun waits."""
 _SOCKETS = re.compile(r"\([^)]*\)")
 
 
@@ -97,7 +98,7 @@ def _route(
         return _not_available(f"busy: job {jobs[0].id} of {jobs[0].user} runs there")
     if _DRAINED.search(state) or _DOWN.search(state):
         return _not_available(f"{state} in Slurm by {user}: {reason}")
-    if state != _FREE:
+    if state not in _FREE:
         return _not_available(f"{state} in Slurm")
     return free
 
