@@ -28,14 +28,7 @@ async def start_child(
     Raises:
         OSError: There is no such program.
     """
-    task = asyncio.ensure_future(starting)
-    try:
-        transport, _ = await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if started := await _outlast(task):
-            await _end_group(started[0].get_pid(), started[0].get_returncode)
-            started[0].close()
-        raise
+    transport, _ = await _start(starting, _end_child)
     return transport
 
 
@@ -45,13 +38,7 @@ async def start_process(starting: Coroutine[object, object, Process]) -> Process
     Raises:
         OSError: There is no such program.
     """
-    task = asyncio.ensure_future(starting)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if started := await _outlast(task):
-            await end_process(started)
-        raise
+    return await _start(starting, end_process)
 
 
 async def start_detached(starting: Coroutine[object, object, Process]) -> Process:
@@ -60,18 +47,31 @@ async def start_detached(starting: Coroutine[object, object, Process]) -> Proces
     Raises:
         OSError: There is no such program.
     """
-    task = asyncio.ensure_future(starting)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if started := await _outlast(task):
-            await _reaped(lambda: started.returncode)
-        raise
+    return await _start(starting, lambda process: _reaped(lambda: process.returncode))
 
 
 async def end_process(process: Process) -> None:
     """Kill its process group; `wait` would wait for pipes too, which others may hold."""
     await _end_group(process.pid, lambda: process.returncode)
+
+
+async def _start(
+    starting: Coroutine[object, object, _Started],
+    give_up: Callable[[_Started], Coroutine[object, object, None]],
+) -> _Started:
+    task = asyncio.ensure_future(starting)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if started := await _outlast(task):
+            await give_up(started)
+        raise
+
+
+async def _end_child(connected: _Connected) -> None:
+    transport, _ = connected
+    await _end_group(transport.get_pid(), transport.get_returncode)
+    transport.close()
 
 
 async def _outlast(task: asyncio.Task[_Started]) -> _Started | None:
