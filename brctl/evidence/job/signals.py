@@ -63,11 +63,19 @@ def began_there(status: JobStatus) -> tuple[RankView, ...]:
     """
     if any(_failed_by_itself(view) for view in status.ranks):
         return ()
+    lives = any(view.alive for view in status.ranks)
     for ended_so in (crashed, was_told):
-        found = tuple(view for view in status.ranks if ended_so(view))
+        found = tuple(
+            v for v in status.ranks if ended_so(v) and not (lives and _may_be_timed_out(v))
+        )
         if found:
             return found if len({view.node for view in found}) == 1 else ()
     return ()
+
+
+def _may_be_timed_out(view: RankView) -> bool:
+    """Aborted while it waited: by its watchdog, for one that may still live."""
+    return signal_of(view.exit_status) == signal.SIGABRT and view.phase == WAITING_PHASE
 
 
 def _failed_by_itself(view: RankView) -> bool:

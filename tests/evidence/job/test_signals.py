@@ -83,6 +83,16 @@ def test_whom_launchers_stop_beside_a_rank_that_failed_by_itself_began_nothing(
         assert not list(told_to_stop(found))
 
 
+def test_a_rank_that_its_watchdog_aborts_while_others_live_began_nothing() -> None:
+    """Of two nodes, or as the first of many whose time is up; a crash is one all the same."""
+    first = ended({1: (-6, "all_reduce")})
+    lives = replace(first.ranks[0], alive=True, exit_status=None, phase="forward")
+    assert not list(first_ends(replace(first, ranks=(lives, *first.ranks[1:]))))
+    crash = ended({1: (-11, "all_reduce")})
+    (item,) = first_ends(replace(crash, ranks=(lives, *crash.ranks[1:])))
+    assert item.kind == CRASHED_FIRST
+
+
 def test_a_crash_is_where_it_began_when_a_launcher_stopped_the_rest() -> None:
     (item,) = first_ends(ended({**everywhere(-15), 6: (-11, "forward")}))
     assert (item.kind, item.subject.node) == (CRASHED_FIRST, "n7")
