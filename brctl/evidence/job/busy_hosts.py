@@ -13,9 +13,6 @@ CPU_CHECK = "job.cpu"
 BUSY_LOAD = 2.0
 """So many processes that want each processor make ranks late in turn (own)."""
 
-NEW_SHARE = 0.5
-"""Of the time ranks stand without a CPU: for a part of it they stood before as well (own)."""
-
 LEAST_RANKS = 3
 
 
@@ -41,7 +38,8 @@ def of_ranks(status: JobStatus, reports: Iterable[NodeReport], name: str) -> Map
 def slowed_by_hosts(status: JobStatus, reports: Collection[NodeReport]) -> str:
     """Words where busy hosts account for steps that became longer; "" where they do not.
 
-    Every rank has to stand without a CPU for so long: one alone is late for its own reason.
+    Without the time for which every rank stands without a CPU, steps would be as long as before.
+    One rank that has its CPU is as slow for another reason.
     """
     change = slow_down(status.history)
     waits = of_ranks(status, reports, "waits_pct")
@@ -50,13 +48,11 @@ def slowed_by_hosts(status: JobStatus, reports: Collection[NodeReport]) -> str:
     loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
     if loads or _is_limited(reports):
         return ""
-    usual_pct, least_pct = median(waits.values()), min(waits.values())
-    needed_pct = 100.0 * change.growth_s / change.now_s
-    if NEW_SHARE * usual_pct < needed_pct or least_pct < needed_pct:
+    if min(waits.values()) < 100.0 * change.growth_s / change.now_s:
         return ""
     return (
         "; its hosts have more to do than they can, and ranks are ready without a CPU for"
-        f" {usual_pct:.0f} % of the time: that alone accounts for it"
+        f" {median(waits.values()):.0f} % of the time: that alone accounts for it"
     )
 
 

@@ -54,14 +54,12 @@ def _measured(check: str, name: str, subject: str, value: float | None) -> Check
     return CheckResult(check, ProbeStatus.MEASURED, rows)
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.05])
-def test_steps_that_busy_hosts_make_longer_are_context(wait_s: float) -> None:
+@pytest.mark.parametrize(
+    "job", [status(), status(wait_s=0.05), status(before_s=0.396, now_s=0.687, wait_s=0.05)]
+)
+def test_steps_that_busy_hosts_make_longer_are_context(job: JobStatus) -> None:
     """Ranks that are late in turn also make each other wait in collectives."""
-    found = [
-        item
-        for item in assess_job(status(wait_s=wait_s), told(STARVED))
-        if item.kind == "job.steps.slower"
-    ]
+    found = [item for item in assess_job(job, told(STARVED)) if item.kind == "job.steps.slower"]
     assert [(item.weight, item.role) for item in found] == [(Weight.CONTEXT, Role.CONTEXT)]
     assert "accounts for it" in found[0].text
 
