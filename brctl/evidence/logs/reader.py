@@ -8,6 +8,7 @@ from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
+from brctl.evidence.logs.passed_on import QuotedTracebacks
 from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.severity import is_below_warning, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
@@ -131,6 +132,7 @@ class LineReader:
     _frames: list[str] = field(default_factory=list)
     _traceback_at: int = -TRACEBACK_LINES
     _ignored: tuple[str, int] | None = None
+    _quoted: QuotedTracebacks = field(default_factory=QuotedTracebacks)
     _at_s: float | None = None
     _watch: NumericWatch = field(default_factory=NumericWatch)
     _unexplained: int = 0
@@ -199,6 +201,7 @@ class LineReader:
         for name, events in self._events.items():
             first, *rest = events
             kept += [self._families[name].describe(first), *(replace(e, count=0) for e in rest)]
+        kept = list(self._quoted.without_carrier(kept))
         return sorted(kept, key=lambda event: (event.line, event.signature.name))
 
     def match(
@@ -296,7 +299,10 @@ class LineReader:
         if "Traceback (most recent call last)" in text:
             self._traceback_at = number
             self._frames.clear()
+            self._quoted.begin(number, text)
             return
+        if self._quoted.is_open(number) and _first_match(FINAL, (text, *inner_texts(text))):
+            self._quoted.end()
         frame = _first_match(FRAME, (text, *inner_texts(text))) if 'File "' in text else None
         if frame and len(self._frames) < TRACEBACK_LINES:
             self._frames.append(frame["path"])

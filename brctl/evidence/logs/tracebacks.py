@@ -4,6 +4,7 @@
 
 import re
 
+from brctl.evidence.logs.passed_on import CHECKPOINT_TYPE, FAILED_CHECKPOINT, PASSED_ON, passes_on
 from brctl.evidence.logs.signature import Part, Signature, aside, root
 from brctl.model.fault import FaultClass, Origin
 
@@ -40,8 +41,9 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.import", "error", 0.85, _SOURCE)),
     (re.compile(r"(?:.*\.)?MemoryError"), root(FaultClass.CPU_OOM, "python.memory", "error", 0.85, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:OutOfMemoryError)"), root(FaultClass.GPU_OOM, "python.gpu-memory", "error", 0.85, _SOURCE)),
-    (re.compile(r"(?:.*\.)?(?:UnpicklingError|SafetensorError|CheckpointException|BadZipFile)"),
+    (re.compile(r"(?:.*\.)?(?:UnpicklingError|SafetensorError|BadZipFile)"),
      root(FaultClass.STORAGE_CHECKPOINT, "python.broken-file", "error", 0.72, _SOURCE)),
+    (CHECKPOINT_TYPE, FAILED_CHECKPOINT),
     (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|zlib\.error|LZMAError|BadGzipFile|CorruptedError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
      root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.65, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError)"),
@@ -70,7 +72,7 @@ _MISUSE = (
 
 _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
     (re.compile(r"(?:is|are|been|not) (?:not )?installed|\b[Pp]lease (?:\w+ )?(?:install|upgrade|update|downgrade|build|compile)\b|\b(?:pip3?|conda|apt(?:-get)?) install\b|requires? (?:[\w.-]+ ){0,4}(?:version (?:>=?|<=?|==|at least)? ?|>=|<=|==) ?v?\d|"
-                r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
+                r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible|do(?:es)?(?:n't| not) match)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
                 r"(?:GPU|CUDA|ROCm|cuDNN|NCCL)(?: \w+)? (?:is|are) (?:not available|required)|no (?:CUDA )?GPUs? (?:found|available|detected)|requires? (?:an? )?(?:NVIDIA |CUDA |AMD )?(?:GPU|CUDA|compute capability)|compute capability|has no kernel for"),
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.says-environment", "error", 0.78, _WORDS_SOURCE)),
     (re.compile(rf"{_CHECKPOINT}.{{0,80}}{_BROKEN}|{_BROKEN}.{{0,60}}{_CHECKPOINT}", re.IGNORECASE),
@@ -124,6 +126,8 @@ def classify_final(
     """
     if _CUT_SHORT.fullmatch(type_name) and (in_traceback or _RAN_OUT.search(words)):
         return _cut_short(type_name, frames, words)
+    if passes_on(type_name, words):
+        return PASSED_ON
     signature = next(row for pattern, row in _TABLE if pattern.fullmatch(type_name))
     if signature.fault is FaultClass.USER_CODE:
         inner = frames[-4:]

@@ -16,7 +16,7 @@ JOB_LINES: tuple[tuple[str, str], ...] = (
     ("hang-mismatch", "rank 3 did not join collective 4412; the others wait"),
     ("hang-mismatch", "what():  [enforce fail at gloo/transport/tcp/pair.cc:402] op.preamble.length <= op.nbytes. 90112 vs 86016"),
     ("hang-mismatch", "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting"),
-    ("nvlink", "gx4:310:552 [2] transport/nvls.cc:231 NCCL WARN Cuda failure 1 'invalid argument'"),
+    ("driver-firmware", "gx4:310:552 [2] transport/nvls.cc:231 NCCL WARN Cuda failure 1 'invalid argument'"),
     ("network-ib", "NETDEV WATCHDOG: ib3 (mlx5_core): transmit queue 4 timed out"),
     ("data-loader", "RuntimeError: Too many open files. Communication with the workers is no longer possible."),
     ("data-loader", "RuntimeError: unable to open shared memory object </torch_412_9> in read-write mode: No space left on device"),

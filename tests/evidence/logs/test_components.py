@@ -141,3 +141,18 @@ def test_a_call_trace_without_its_head_is_the_kernels(*, frames: int, found: boo
     ]
     event = component_event(numbered(*lines), "a.log", unread)
     assert (event is not None and event.signature.fault is FaultClass.HOST_KERNEL) is found
+
+
+def test_a_daemon_that_uses_a_device_has_no_say_against_the_component_itself() -> None:
+    """What a desktop could not do to a screen, or a screen that dims, is no memory module."""
+    event = component_event(
+        numbered(
+            "Aug 07 17:19:17 n4 powerd[812]: could not set the fan, timeout",
+            "Aug 07 17:19:17 n4 powerd[812]: dimming the panel failed",
+            "Aug 07 17:19:18 n4 kernel: GSP task watchdog timeout @ pc:0x1250c5c",
+        ),
+        "a.log",
+        unread,
+    )
+    assert event is not None
+    assert event.signature.fault is FaultClass.DRIVER_FIRMWARE

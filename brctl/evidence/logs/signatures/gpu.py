@@ -20,9 +20,13 @@ _BUS = r"(?:PCI:)?(?:(?P<gpu>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?)|[.x
 
 
 def _xid(codes: str) -> str:
-    """The driver's own line, or a tool that repeats the number (DCGM: `Detected XID 79 for GPU 2`)."""
+    """The driver's own line, or a tool that repeats the number.
+
+    DCGM says `Detected XID 79 for GPU 2`, gpud `XID 79(...) detected on`, the device plugin of
+    Kubernetes `Xid=79 on Device=`.
+    """
     driver = rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b"
-    return rf"{driver}|\bXID (?P<code2>{codes})\b(?: for GPU (?P<gpu2>\d+)|\))"
+    return rf"{driver}|\bXID (?P<code2>{codes})\b(?: for GPU (?P<gpu2>\d+)|\)|\()|\bXid=(?P<code3>{codes})\b on Device="
 
 
 _XID_STRENGTH = {Weight.CONVICTS: 0.94, Weight.HINTS: 0.72, Weight.CONTEXT: 0.45}
@@ -125,9 +129,14 @@ _DRIVER = (
          r"(?:fail|error|mismatch|not running).{0,60}fabric ?manager"),
     root(FaultClass.DRIVER_FIRMWARE, "smi.driver-unreachable",
          ("couldn't communicate with the nvidia driver", "could not communicate with the nvidia driver",
-          "failed to initialize nvml: unknown error", "driver not loaded"), 0.75, _SMI,
-         r"communicate with the NVIDIA driver|Failed to initialize NVML: (?:Unknown Error|Driver Not Loaded)|"
-         r"NVML: Driver Not Loaded"),
+          "driver not loaded"), 0.75, _SMI,
+         r"communicate with the NVIDIA driver|NVML: Driver Not Loaded"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "nvml.unknown-error", "failed to initialize nvml: unknown error", 0.75,
+         _SMI + ": a container whose device nodes were taken away; a lost GPU has lines of its own",
+         r"Failed to initialize NVML: Unknown Error", origin=Origin.INFRA),
+    root(FaultClass.GPU_LOST, "nvrm.gpu-is-lost", "0x0000000f", 0.88, _NVRM + ": NV_ERR_GPU_IS_LOST",
+         r"(?:NVRM|nvidia-modeset|nvidia-uvm)\b.{0,200}(?:status[ =]{0,2}|channel state: \S{0,24}:)0x0000000f\b", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "gsp.rpc-timeout", "rpc from gsp", 0.84, _NVRM, r"Timeout (?:while )?waiting for RPC from GSP", physical=True),
     root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.api-mismatch",
          ("driver/library version mismatch", "nvml_error_lib_rm_version_mismatch"), 0.93,
          _NVRM, r"Driver/library version mismatch|LIB_RM_VERSION_MISMATCH",

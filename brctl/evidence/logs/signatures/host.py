@@ -11,6 +11,9 @@ _EDAC = "Linux EDAC and machine check texts"
 _ERRNO = "errno texts"
 _FS = r"(?:mmfs|gpfs|lustre|ldlm|ptlrpc|osc_|mdc_|llite|nfs4?_|rpc_wait|rpciod|fuse_|ceph_|beegfs|weka|zfs_|zio_|txg_wait|cxiWait|jbd2|xfs_|ext4_|wb_wait|io_schedule|submit_bio|blk_mq)"
 
+_GPU_MODULE = r"(?:[/\[](?:nvidia(?:-\w+|_\w+)?|amdgpu|amdkfd)[/\]])"
+"""A frame of a GPU driver: its folder among the sources, or the module behind a function."""
+
 _KERNEL = (
     root(FaultClass.HOST_KERNEL, "kernel.panic",
          ("kernel panic", "kernel bug at", "unable to handle kernel", "unable to handle page fault",
@@ -18,7 +21,7 @@ _KERNEL = (
           "kernel paging request", "stack-protector", "double fault", "kernel oops", "bug: ", "fatal exception",
           "page fault in kernel", "slab-out-of-bounds", "use-after-free"), 0.9, _LINUX,
          r"Kernel panic|kernel BUG at|BUG: (?:unable|kernel|Bad|scheduling|workqueue|KASAN|sleeping|spinlock|stack|"
-         r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault|Oops: |"
+         r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault(?! ip:)|Oops: |"
          r"NULL pointer dereference|kernel paging request|[Bb]ad page state|double fault|"
          r"use-after-free in|slab-out-of-bounds", physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.lockup",
@@ -32,9 +35,12 @@ _KERNEL = (
          ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "disabling irq", "file-max limit",
           "page allocation failure", "call trace:", "scheduling while atomic", "no irq handler", "bad rip value",
           "stack segment", "invalid opcode:", "divide error:", "sysrq: trigger a crash"), 0.74, _LINUX,
-         r"WARNING: (?:CPU: \d+ PID: \d+ )?at (?!\S*(?:sch_generic|dev_watchdog))|list_(?:add|del) corruption|nobody cared|^\W{0,40}(?:\[ *[\d.]+\] )?Disabling IRQ #\d+|file-max limit \d+ reached|"
+         r"WARNING: (?:CPU: \d+ PID: \d+ )?at (?!\S*(?:sch_generic|dev_watchdog)|.{0,160}" + _GPU_MODULE + r")|list_(?:add|del) corruption|nobody cared|^\W{0,40}(?:\[ *[\d.]+\] )?Disabling IRQ #\d+|file-max limit \d+ reached|"
          r"page allocation failure|scheduling while atomic|No irq handler for vector|stack segment: |invalid opcode: |divide error: |Trigger a crash",
          physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "kernel.warning-in-gpu-driver", "warning: ", 0.6,
+         _LINUX + ": a GPU driver's own code; what it met stands in the driver's lines",
+         r"WARNING: (?:CPU: \d+ PID: \d+ )?at .{0,160}" + _GPU_MODULE, part=Part.GENERIC),
     root(FaultClass.HOST_KERNEL, "kernel.hung-task", "blocked for more than", 0.75, _LINUX,
          r"task (?P<task>[\w\-/:.]+):(?P<pid>\d+) blocked for more than \d+ seconds",
          physical=True, sets="hung-task"),
@@ -147,14 +153,14 @@ _STORAGE = (
          r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
-          "failed finding central directory", "checkpointexception", "corrupt", "failed to save checkpoint",
+          "failed finding central directory", "corrupt", "failed to save checkpoint",
           "failed to load checkpoint", "checkpoint save failed", "error saving checkpoint", "checkpoint write",
           "failed to write checkpoint", "invalid header or archive", "file in archive is not", "unpicklingerror",
           "unexpected eof", "eoferror", "headertoolarge", "metadataincompletebuffer", "incomplete metadata",
           "checkpoint is corrupt", "error while saving", "failed saving", "could not save", "unable to save", "checkpoint upload", "truncat", "incomplete",
           "failed to upload", "failed to flush", "checkpoint saving failed", "could not load", "unable to load"), 0.8, "torch serialization and checkpoint texts",
          r"PytorchStream(?:Writer|Reader) failed|[Ff]ailed finding central directory|"
-         r"CheckpointException|(?:checkpoint|ckpt|shard|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
+         r"(?:checkpoint|ckpt|shard|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
          r"(?:corrupt|truncat)\w*.{0,60}(?:checkpoint|ckpt)|"
          r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not) (?:to |while |when |during )?(?:sav|writ|load|read|upload|flush)\w* (?:the )?(?:async )?(?:model |optimizer |global )?(?:checkpoint|ckpt|shard|state)|"
          r"checkpoint (?:save|write|load|upload|saving)\w* (?:has )?(?:fail|error|timed? ?out|abort)|"

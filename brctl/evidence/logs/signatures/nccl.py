@@ -18,12 +18,16 @@ _HOST = r"(?:^|\]\s?)(?P<host>[\w.-]+):\d+:\d+ \[\d+\] .*"
 
 _JOIN_ANCHORS = (
     "clients joined", "rendezvoustimeouterror", "to complete rendezvous", "store based barrier",
-    "connect/validate to host", "wait timeout for key",
+    "connect/validate to host", "wait timeout for key", "pjrt_client_connect",
 )  # fmt: skip
+
+_SUBNET = r"[ :]{0,3}(?:client reregistration|LID change|SM change|P_Key change|port active)"
+"""Events of a port that the subnet manager reads anew, and no error of it."""
+
 _JOIN = (
     r"\b\d{1,6}/\d{1,6} clients joined|RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|"
     r"[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
-    r"rendezvous.{0,60}[Ww]ait timeout for key"
+    r"rendezvous.{0,60}[Ww]ait timeout for key|[Bb]arrier timed out\. (?:Barrier_id|Id): ?PjRT_Client_Connect"
 )
 
 
@@ -39,8 +43,10 @@ _ROOTS = (
     root(FaultClass.NETWORK_IB, "nccl.ib.flushed", "got completion", 0.55, _IBV, _completion("5"),
          origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-event", ("async event", "async fatal event"), 0.9, _NCCL,
-         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async (?:fatal )?event|"
-         r"async fatal event on (?!QP)|Got async event"),
+         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async (?:fatal )?event(?!" + _SUBNET + r")|"
+         r"async fatal event on (?!QP)|Got async event(?!" + _SUBNET + r")"),
+    root(FaultClass.NETWORK_SWITCH, "nccl.ib.subnet-event", "async event", 0.5, "ibverbs event names: what a subnet manager does to a port that works",
+         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async event" + _SUBNET, part=Part.GENERIC),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-qp", "async fatal event on qp", 0.86, _NCCL,
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+) async fatal event on QP", origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "ib.qp-no-path", "to modify qp", 0.74, "rdma-core examples and libraries made after them",

@@ -85,7 +85,7 @@ _NUMERIC = (
     root(FaultClass.NUMERIC_NAN, "numeric.scale-floor", "reducing to", 0.64, "DeepSpeed's loss scaler: near the floor after a search downwards",
          r"OVERFLOW!.{0,120}reducing to (?:16|8|4|2|1)(?:\.0)?\s*$", origin=Origin.UNKNOWN, own=True),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-gone", ("loss scale to", "loss scale:"), 0.8, "fp16 loss scalers",
-         r"loss scale to 0(?:\.\d+)?\s*$|reducing loss scale to [\d.]*e-(?:[1-9]\d|[5-9])", origin=Origin.USER),
+         r"loss scale to 0(?:\.\d+)?\s*$|reducing loss scale to [\d.]*e-(?:[1-9]\d|0?[5-9])", origin=Origin.USER),
     aside(Part.CONTEXT, "numeric.skipped", ("overflow!", "skipping step", "loss scale to", "gradient overflow"), "fp16 loss scalers",
           r"OVERFLOW!.{0,60}[Ss]kipping|[Gg]radient overflow|reducing loss scale to"),
 )  # fmt: skip

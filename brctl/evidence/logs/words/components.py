@@ -93,7 +93,7 @@ _TABLE = (
     _row(F.STORAGE_CHECKPOINT, r"\bnvme\d|\bsd[a-z]{1,2}\b|\bscsi|\braid\b|\bmd\d+\b|aacraid|megaraid|mpt\dsas|\bata\d|\bxfs\b|\bext4\b|\bbtrfs\b|\bzfs\b|\bzpool\b|\bnfsd?\b|\blustre|\bgpfs\b|\bmmfs|beegfs|\bceph(?:fs)?\b|\bmds[.\b]|\bosd\.\d|\bfuse\b|multipath|\biscsi|\b(?:gs|s3|abfss?|hdfs)://|\b(?:gcs|s3)fs\b|\bfile ?system\b|input/output error|block device"),
     _row(F.NETWORK_ETH, r"\beth\d|\ben[ops]\d\w*|\bvmnic\d|\buplink\b|\bbond\d|\bNETDEV\b|\bdns\b|\bnetwork partition|\btcp\b.{0,30}\bretransmi|getaddrinfo|\bBGP\b|no route to host|\bconnect(?:ion)?\b.{0,40}\b(?:refused|timed out|unreachable|reset by)"),
     _row(F.HOST_KERNEL, r"\bBUG:|\boops\b|\block-?up\b|\brcu(?:_\w+)?:|blocked for more than|general protection|hung_task"),
-    _row(F.NODE_FAILURE, r"\bdimm|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig|\bnode failure\b|\bNotReady\b"),
+    _row(F.NODE_FAILURE, r"\bdimm(?!ing|ed\b|er\b)|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig|\bnode failure\b|\bNotReady\b"),
     _row(F.DATA_LOADER, r"\btarfile\b|\bdataset\b|data ?loader|\bshard|tf_?record|\.tar\b|unexpected end of data"),
     _row(F.NCCL_CONFIG, r"\bNCCL_[A-Z]\w+|address family|\bAF_INET|\bduplicate GPU\b|\binvalid usage\b|peer access|\bMASTER_(?:ADDR|PORT)\b|\bIPC handle"),
     _row(F.ENVIRONMENT_MISMATCH, r"\bslurm(?:d|ctld|dbd)\b.{0,40}(?:fatal|unable to (?!open /proc)|config)|\.service\b|\bcontainerd\b|\bdockerd\b", Origin.INFRA),
@@ -121,6 +121,7 @@ def component_event(
             said.append((row, number, text))
     if not said:
         return _event_of_frames(looked_at, source)
+    said = [item for item in said if not _IN_PASSING_SPEAKER.search(item[2])] or said
     counts = Counter(row.name for row, _, _ in said)
     name, most = counts.most_common(1)[0]
     if 2 * most <= len(said) or most < needed:
