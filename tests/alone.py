@@ -8,8 +8,9 @@ import json
 import re
 from pathlib import Path
 
-MOST = 5
-"""More failures at once are no accident of load."""
+MOST_FILES, MOST_TESTS = 5, 20
+"""More failures at once are no accident of load. Tests of one file fail together where what they
+share came up late (decision 0449)."""
 
 _GROUP = re.compile(r"@[^\]@]*$")
 """What pytest-xdist appends to the name of a test in a group."""
@@ -21,3 +22,9 @@ def failed_tests(root: Path) -> list[str]:
     if not path.exists():
         return []
     return sorted({_GROUP.sub("", name) for name in json.loads(path.read_text())})
+
+
+def are_few(tests: list[str]) -> bool:
+    """Whether these may be an accident of load."""
+    files = {name.partition("::")[0] for name in tests}
+    return 0 < len(tests) <= MOST_TESTS and len(files) <= MOST_FILES

@@ -5,11 +5,11 @@
     python3 tests/check.py --quick  without the tiers that start daemons or training jobs
     python3 tests/check.py --deep   also the minutes-long tests, ten minutes more
 
-All steps run; the failed ones are named at the end. Up to five tests that fail beside others run
-once more alone; what passes then is named as FLAKY (decision 0434). Interrupted, it ends what the
-tests started; killed, the next run does. As root on Debian it installs the packages the
-real-component tests need; elsewhere it says which are missing. The oldest Python that nodes may
-have comes from uv where the machine has none. Under CI=true a skipped tier fails.
+All steps run; the failed ones are named at the end. Tests of up to five files that fail beside
+others run once more alone; what passes then is named as FLAKY (decisions 0434, 0449). Interrupted,
+it ends what the tests started; killed, the next run does. As root on Debian it installs the
+packages the real-component tests need; elsewhere it says which are missing. The oldest Python that
+nodes may have comes from uv where the machine has none. Under CI=true a skipped tier fails.
 """
 
 import os
@@ -162,7 +162,7 @@ def install_oldest_python() -> None:
 
 def passed_alone(tests: list[str]) -> bool:
     """Whether the few tests that failed beside others pass with the machine to themselves."""
-    if not 0 < len(tests) <= alone.MOST:
+    if not alone.are_few(tests):
         return False
     passed = timed("the failed tests, alone", ["pytest", "-q", *tests])
     if passed:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.alone import failed_tests
+from tests.alone import MOST_FILES, MOST_TESTS, are_few, failed_tests
 
 
 def test_the_group_of_a_test_is_no_part_of_its_name(tmp_path: Path) -> None:
@@ -27,3 +27,11 @@ def test_the_group_of_a_test_is_no_part_of_its_name(tmp_path: Path) -> None:
 
 def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
     assert failed_tests(tmp_path) == []
+
+
+def test_many_of_one_file_are_few_and_more_than_an_accident_are_not() -> None:
+    """A lab that does not come up takes all tests of its file along."""
+    assert are_few([f"tests/a.py::test_{number}" for number in range(MOST_TESTS)])
+    assert not are_few([f"tests/a.py::test_{number}" for number in range(MOST_TESTS + 1)])
+    assert not are_few([f"tests/{number}.py::test" for number in range(MOST_FILES + 1)])
+    assert not are_few([])

@@ -17,7 +17,7 @@ apiVersion: brctl.dev/v1
 kind: Config
 context: prod
 contexts: {prod: {inventory: [{file: own.yaml}]}}
-ssh: {known_hosts: known, connect_timeout: 2s, login_timeout: 2s}
+ssh: {known_hosts: known, connect_timeout: 120s, login_timeout: 120s}
 """
 
 
@@ -36,9 +36,9 @@ def port() -> Iterator[int]:
         server.close()
         await server.wait_closed()
 
-    server = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(TIMEOUT_S)
     yield server.get_port()
-    asyncio.run_coroutine_threadsafe(stop(server), loop).result(10)
+    asyncio.run_coroutine_threadsafe(stop(server), loop).result(TIMEOUT_S)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(TIMEOUT_S)
     loop.close()

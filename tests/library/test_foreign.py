@@ -26,7 +26,7 @@ title: Load
 why: Our monitoring already has a plugin for it, so we use that.
 source: check_load
 level: 1
-deadline: 2s
+deadline: 60s
 foreign:
   command: [sh, -c, "echo 'LOAD - high'; exit CODE"]
   fault: straggler-slow

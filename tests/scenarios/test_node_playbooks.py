@@ -28,7 +28,7 @@ why: A burn-in check of this site that needs neither torch nor minutes.
 source: own
 level: 1
 needs: []
-deadline: 20s
+deadline: 120s
 profiles: [burnin]
 parameters: {}
 measurements: {site.spin.right: {unit: flag, what: the sum came out right}}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from brctl.backends.ranks import commands as rank_commands
 from brctl.backends.ranks.parking import Parking
 from brctl.engine.standby.care import parking
 from brctl.lab.cluster import Lab
@@ -30,8 +31,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture
-async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """The job in training on its own nodes."""
+    # On a machine with twenty processes for each core, a process that answers may take its time.
+    monkeypatch.setattr(rank_commands, "ANSWER_S", rank_commands.START_DEADLINE_S - 10.0)
     async with open_site(lab, tmp_path) as site:
         site.job = await site.controller.backend.replace_nodes(site.job, {STANDBY: "n2"})
         await site.train()

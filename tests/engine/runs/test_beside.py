@@ -101,13 +101,13 @@ def test_a_look_that_is_not_over_in_its_time_is_told_and_the_run_goes_on(tmp_pat
     context = late(tmp_path)
     start, end = BESIDE.index("  - id: ckpt"), BESIDE.index("  - id: mark")
     text = BESIDE[:start] + BESIDE[end:]
-    text = text.replace("timeout: 60s", "timeout: 1s").replace("mark\n", "end\n", 1)
+    text = text.replace("timeout: 60s", "timeout: 6s").replace("mark\n", "end\n", 1)
     run_dir = made(context, text)
     assert carry(context, run_dir) is ExitCode.OK
     assert lines(run_dir)[:2] == ["begin look", "begin mark"]
     assert set(lines(run_dir)[2:]) == {"end mark", "end look"}
     look = read_run(run_dir).record.steps["look"]
-    assert (look.state, look.error) == (StepState.FAILED, "not done within 1 s")
+    assert (look.state, look.error) == (StepState.FAILED, "not done within 6 s")
 
 
 def test_its_result_is_written_before_a_failure_is_taken_back(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from brctl.backends.ranks import commands as rank_commands
 from brctl.backends.ranks.parking import Setup
 from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.standby.care import (
@@ -27,6 +28,7 @@ from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Json
 from brctl.view.fleet.standby import standby_list_page
+from tests.timeouts import TIMEOUT_S
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -68,13 +70,13 @@ title: Stand-in
 why: A test decides whether nodes are well.
 source: own
 level: 2
-deadline: 5s
+deadline: 60s
 foreign:
   command: [sh, -c, "echo told; exit $(cat FOLDER/code)"]
   fault: gpu-slow
 cross_check: none
 """
-LEASE_S = 60.0
+LEASE_S = TIMEOUT_S
 # A start ends what is parked for other jobs on its node, and other workers of this run, on the same
 # machine, have an s1 too.
 N1, N2, S1, S2, S3 = (f"{name}-{os.getpid()}" for name in ("n1", "n2", "s1", "s2", "s3"))
@@ -108,10 +110,12 @@ class StandbyContext:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[StandbyContext]:
+async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandbyContext]:
+    # On a machine with twenty processes for each core, a process that answers may take its time.
+    monkeypatch.setattr(rank_commands, "ANSWER_S", rank_commands.START_DEADLINE_S - 10.0)
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     python = str(tmp_path / "bare" / "bin" / "python")
-    (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(3600)\n")
     (tmp_path / "code").write_text("0")
     (tmp_path / "checks" / "site" / "stand").mkdir(parents=True)
     texts = {
