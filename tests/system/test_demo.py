@@ -16,6 +16,9 @@ from tests.timeouts import TIMEOUT_S
 
 NEEDS_NETNS = ("node-dead", "node-frozen")
 DEEP = ("gpu-lost", "gpu-ecc", "rank-hang", "node-frozen")
+DEMO_S = 3 * TIMEOUT_S
+"""A lab, a job, a fault, a diagnosis and a swap: each has its own limit inside."""
+
 FAULTS = [
     "node-dead", "rank-crash",
     *(pytest.param(fault, marks=pytest.mark.deep) for fault in DEEP),
@@ -32,7 +35,7 @@ def demo(folder: Path, *arguments: str) -> dict[str, object]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=DEMO_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
