@@ -27,7 +27,7 @@ from brctl.model.command import Outcome
 from brctl.model.inventory import Inventory, Node
 from brctl.model.sweeps.report import ProbeStatus
 from brctl.sweep.stream import sweep
-from tests.contract.parking_site import LEASE_S, N1, N2, SCRIPT, ParkingSite, job_in, until
+from tests.contract.parking.site import LEASE_S, N1, N2, SCRIPT, ParkingSite, job_in, until
 from tests.fakes.pythons import OLDEST, needs_oldest, oldest
 from tests.timeouts import TIMEOUT_S
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from brctl.backends.ranks.commands import start_request
 from brctl.model.inventory import Node
-from tests.contract.parking_site import N1, job_in
+from tests.contract.parking.site import N1, job_in
 from tests.timeouts import TIMEOUT_S
 
 # In a process of its own, which forks; the delay stands for a program on a slow file system.

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,34 +12,17 @@ import pytest
 
 from brctl.backends.ranks import commands as rank_commands
 from brctl.model.inventory import Inventory, Node
-from tests.contract.parking_site import (
+from tests.contract.parking.site import (
     LEASE_S,
     N1,
     N2,
     ParkingSite,
-    bare_python,
     command_line,
     job_in,
-    open_parking_site,
     processes_of,
     until,
 )
 from tests.timeouts import TIMEOUT_S
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return bare_python(tmp_path_factory.mktemp("bare"))
-
-
-@pytest.fixture
-async def site(
-    tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[ParkingSite]:
-    # On a machine with twenty processes for each core, a process that answers may take its time.
-    monkeypatch.setattr(rank_commands, "ANSWER_S", rank_commands.START_DEADLINE_S - 10.0)
-    async for site in open_parking_site(tmp_path, python):
-        yield site
 
 
 async def test_the_parked_processes_become_the_ranks(site: ParkingSite) -> None:

@@ -1,15 +1,13 @@
 """A process parked in one release of the job's code starts another, and never runs old code."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
-from brctl.backends.ranks import commands as rank_commands
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import Job
-from tests.contract.parking_site import N1, ParkingSite, bare_python, open_parking_site, until
+from tests.contract.parking.site import N1, ParkingSite, until
 
 RELEASED = """\
 import helper, json, os, sys, time
@@ -18,21 +16,6 @@ print(json.dumps({"pid": os.getpid(), "release": release, "helper": helper.shade
                   "cwd": os.getcwd(), "first": sys.path[0]}), flush=True)
 time.sleep(60)
 """
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return bare_python(tmp_path_factory.mktemp("bare"))
-
-
-@pytest.fixture
-async def site(
-    tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[ParkingSite]:
-    # On a machine with twenty processes for each core, a process that answers may take its time.
-    monkeypatch.setattr(rank_commands, "ANSWER_S", rank_commands.START_DEADLINE_S - 10.0)
-    async for site in open_parking_site(tmp_path, python):
-        yield site
 
 
 def with_releases(site: ParkingSite) -> None:
