@@ -14,7 +14,7 @@ from brctl.evidence.readers import READERS
 from brctl.evidence.reading import RAW_LIMIT
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
-from brctl.model.evidence_kinds import SSH
+from brctl.model.evidence_kinds import DRIVER_HANG, SSH
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.check import Check, Condition, Rule
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
@@ -23,8 +23,6 @@ NOT_SUPPORTED = "not supported: "
 """A note that starts so, then a measurement's name or `everything`, says that the hardware has no
 such thing: no gap."""
 
-
-DRIVER_HANG = "gpu.driver.hang"
 
 OUT_OF_TIME = "deadline_s reached"
 """A probe's note when it ended itself at its deadline; every probe writes these words."""

@@ -6,7 +6,7 @@ thousands of times (grouped); an event of last week is history, not the cause of
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -35,6 +35,17 @@ RESET_MARK = "brctl: every GPU of this node was reset"
 DRIVER_LOADS = "NVRM: loading NVIDIA UNIX "
 """The driver starts anew, with every GPU: what ails one still is measured, not remembered."""
 
+_WAS_RESET = "older than the reset of the GPUs"
+_ENDED = "the kernel has said since that it is over"
+
+_ENDS = {
+    "host.kernel.nfs_hangs": re.compile(r"nfs: server (?P<what>\S{1,255}) (?:not responding|OK)\b"),
+    "host.kernel.cpu_throttled": re.compile(
+        r"(?P<what>CPU\d{1,5}): .{0,20}temperature(?:/speed normal| above)", re.IGNORECASE
+    ),
+}
+"""Troubles whose end the kernel tells as well, and what both lines name."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 _PCI = r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
@@ -57,7 +68,7 @@ _FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.4
 
 @dataclass(frozen=True, slots=True)
 class _KernelEvent:
-    """One judged line before grouping; `over` says it came before a reset of the GPUs."""
+    """One judged line before grouping; `over` says since when it is history, "" for not."""
 
     kind: str
     device: str
@@ -66,7 +77,7 @@ class _KernelEvent:
     role: Role
     text: str
     line: KernelLine
-    over: bool = False
+    over: str = ""
 
 
 def judge_xid_lines(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
@@ -89,11 +100,12 @@ def _judge(
     boot_at = _boot_at(report, result)
     texts = [m.value for m in result.measurements if m.name == spec.name]
     lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
-    resets = [(number, line) for number, line in enumerate(lines) if _resets(line)]
+    said = [(number, line, event_of(line)) for number, line in enumerate(lines)]
+    ends = [(number, line) for number, line, event in said if event is None and _ends(line)]
     events = [
-        replace(event, over=any(_before(number, line, reset) for reset in resets))
-        for number, line in enumerate(lines)
-        if (event := event_of(line)) is not None
+        replace(event, over=_why_over(number, event, ends))
+        for number, _, event in said
+        if event is not None
     ]
     uuids = {**_uuids_in(lines), **_uuid_by_pci(report)}
     names = gpu_names(report) if events else {}
@@ -102,6 +114,23 @@ def _judge(
     if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
         found += tuple(_all_quiet(report, result, cleared))
     return Reading(evidence=found)
+
+
+def _ends(line: KernelLine) -> bool:
+    return _resets(line) or any(pattern.search(line.message) for pattern in _ENDS.values())
+
+
+def _why_over(number: int, event: _KernelEvent, ends: Sequence[tuple[int, KernelLine]]) -> str:
+    """What a later line says that makes an event history; "" where none does."""
+    later = [line for place, line in ends if _before(number, event.line, (place, line))]
+    if any(_resets(line) for line in later):
+        return _WAS_RESET
+    pattern = _ENDS.get(event.kind)
+    began = pattern.search(event.line.message) if pattern else None
+    if pattern is None or began is None:
+        return ""
+    ended = (pattern.search(line.message) for line in later)
+    return _ENDED if any(end and end["what"] == began["what"] for end in ended) else ""
 
 
 def _resets(line: KernelLine) -> bool:
@@ -238,7 +267,7 @@ def _pci(match: re.Match[str]) -> str:
 
 def _grouped(events: Iterable[_KernelEvent]) -> Iterable[list[_KernelEvent]]:
     """Events of one kind on one device together, in the order of their first line."""
-    groups: dict[tuple[str, str, bool], list[_KernelEvent]] = {}
+    groups: dict[tuple[str, str, str], list[_KernelEvent]] = {}
     for event in events:
         groups.setdefault((event.kind, event.device, event.over), []).append(event)
     return groups.values()
@@ -257,16 +286,15 @@ def _evidence(
     slot = latest.device.removeprefix("pci:")
     device = uuids.get(slot, latest.device)
     name = names.get(latest.device) or (gpu_name("", slot) if slot in uuids else "")
-    old = latest.over or _is_old(report, latest.line.at)
+    over = latest.over or ("older than a day" if _is_old(report, latest.line.at) else "")
     times = f" ({len(group)} times)" if len(group) > 1 else ""
-    than = "the reset of the GPUs" if latest.over else "a day"
-    age = f"; older than {than}, so history" if old else ""
+    age = f"; {over}, so history" if over else ""
     return Evidence(
         kind=latest.kind,
         subject=Subject(report.node, device, name),
-        weight=Weight.CONTEXT if old else worst.weight,
+        weight=Weight.CONTEXT if over else worst.weight,
         fault=worst.fault,
-        role=Role.CONTEXT if old else worst.role,
+        role=Role.CONTEXT if over else worst.role,
         source=result.check,
         text=f"{worst.text}{times}{age}"[:RAW_LIMIT],
         raw=worst.line.raw[:RAW_LIMIT],

@@ -10,6 +10,9 @@ AILING = "node.ailing"
 AT_WORK = "job.rank.at-work"
 """A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
 
+DRIVER_HANG = "gpu.driver.hang"
+"""A probe that asks the GPU driver ran out of time, and one that does not ask it did not."""
+
 HELD_BACK = "job.rank.held-back"
 """A rank that its kernel holds back for a reason outside its machine."""
 

@@ -28,6 +28,7 @@ class Move:
         do: The move in one word of the closed list.
         playbook: What does it; "" when a person must.
         say: Why, or what the person does.
+        faults: The case must be of one of these classes of its branch; empty for all.
         nodes: The case must name nodes (True), or it does not matter (None).
         alerts: Network alerts that must have come within five minutes.
         fewer_alerts: There must be fewer than these; None for any number.
@@ -49,6 +50,7 @@ class Move:
     say: str
     source: str
     confidence: tuple[Confidence, ...] = tuple(Confidence)
+    faults: tuple[FaultClass, ...] = ()
     nodes: bool | None = None
     alerts: int = 0
     fewer_alerts: int | None = None
@@ -65,9 +67,14 @@ class Move:
 A, B = Action, Branch
 HIGH = (Confidence.HIGH,)
 SURE = (Confidence.HIGH, Confidence.MEDIUM)
+UNPROVED = (Confidence.MEDIUM, Confidence.LOW)
 _TRIES = ("swap-and-resume", "group-evict", "code-rollback", "restart-in-place")
 
 TREE: tuple[Move, ...] = (
+    Move(B.MACHINE, A.LOCALISE, "locate-corruption",
+         "wrong results are suspected and not proved: let others compute the step that went wrong,"
+         " then every node what is known, then replay",
+         "section 4.2, SDC suspected", UNPROVED, faults=(FaultClass.SILENT_CORRUPTION,)),
     Move(B.MACHINE, A.SWAP, "swap-and-resume", "a machine is at fault, evict it", "Fig. 5 [1]",
          SURE, nodes=True),
     Move(B.MACHINE, A.CORDON, "cordon", "a machine is at fault and carries no job, take it out",
@@ -224,6 +231,7 @@ def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
     tried = set(incident.tried)
     return (
         case.confidence in move.confidence
+        and (not move.faults or case.fault in move.faults)
         and (move.nodes is None or move.nodes is case.nodes)
         and (move.job is None or move.job is case.job)
         and (case.job or not move.playbook or move.playbook in WITHOUT_JOB)
@@ -270,7 +278,8 @@ _MACHINE = {
 
 
 def _besides(move: Move) -> str:
-    facts = [f"{move.alerts} alerts"] if move.alerts else []
+    facts = [f"only {', '.join(move.faults)}"] if move.faults else []
+    facts += [f"{move.alerts} alerts"] if move.alerts else []
     facts += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
     facts += ["a code change on record"] if move.changed else []
     facts += ["no job"] if move.job is False else []

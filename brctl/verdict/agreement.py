@@ -5,14 +5,15 @@ one of them was lied to or came too late: then each is a hint, and nobody is con
 on most nodes stand elsewhere than the rest, none of these nodes is to blame. Where every
 node behind one leaf is silent at once, the leaf is what they have in common; where one directory
 is full on every node, no node is to blame for it. Where most nodes were not reached at all, what
-they share is the way to them, and nothing is held against any of them.
+they share is the way to them, and nothing is held against any of them. Probes that wait for one
+driver are one witness, where no rank of that node bears them out.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import DISKS_CHECK, SSH, WAY_TO_NODES
+from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.verdict.belief import BEHAVIOUR
@@ -31,6 +32,7 @@ def agreed(
 ) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
     sound = _nobodys_hang(_without_contradictions(tuple(evidence)), nodes)
+    sound = _one_witness(sound) if nodes else sound
     by_leaf = _by_leaf(sound, leaves)
     return _full_everywhere(_by_way(by_leaf, unreached))
 
@@ -55,6 +57,21 @@ def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedTogether
     """Whether one silent leaf explains every node that was not reached."""
     named = {i.subject.node for i in evidence if i.fault in _OF_SILENCE and i.role is Role.ROOT}
     return not named & set(unreached.nodes) and [i.kind for i in evidence].count(_SILENT_LEAF) == 1
+
+
+def _one_witness(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Of the probes that waited for a node's driver one, where none of its ranks is in trouble."""
+    borne_out = {i.subject.node for i in evidence if i.source in BEHAVIOUR and i.role is Role.ROOT}
+    waited: dict[str, list[Evidence]] = {}
+    for item in evidence:
+        if item.kind == DRIVER_HANG and item.subject.node not in borne_out:
+            waited.setdefault(item.subject.node, []).append(item)
+    told = {min(items, key=lambda i: i.source) for items in waited.values()}
+    further = {item for items in waited.values() for item in items} - told
+    return tuple(
+        replace(item, weight=Weight.CONTEXT, role=Role.CONTEXT) if item in further else item
+        for item in evidence
+    )
 
 
 def _way(unreached: UnreachedTogether) -> Evidence:

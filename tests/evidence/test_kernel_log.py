@@ -232,3 +232,37 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     began = process_time()
     work()
     return process_time() - began
+
+
+@pytest.mark.parametrize(
+    ("trouble", "over", "other"),
+    [
+        (
+            "nfs: server fs1 not responding, still trying", "nfs: server fs1 OK",
+            "nfs: server fs2 OK",
+        ),
+        (
+            "CPU12: Core temperature above threshold, cpu clock throttled (total events = 1)",
+            "CPU12: Core temperature/speed normal", "CPU13: Core temperature/speed normal",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_says_is_over_is_history(trouble: str, over: str, other: str) -> None:
+    """Of the same server or core, and said after it."""
+
+    def weights(*lines: str) -> set[Weight]:
+        rows = [f"4,{n},{3990 + n}000000,-;{text}" for n, text in enumerate(lines)]
+        result = CheckResult(
+            "host.kernel", ProbeStatus.MEASURED,
+            (
+                Measurement("host.kernel.uptime_s", "", 4000.0),
+                *(Measurement("host.kernel.line", "", row) for row in rows),
+            ),
+        )  # fmt: skip
+        report = NodeReport("n1", Outcome.ANSWERED, (result,), received_at=NOW)
+        spec = MeasurementSpec("host.kernel.line", "text", "line")
+        return {item.weight for item in judge_kernel_lines(report, result, spec).evidence}
+
+    assert weights(trouble, over) == {Weight.CONTEXT}
+    for still in ((trouble,), (trouble, other), (over, trouble), (trouble, over, trouble)):
+        assert weights(*still) & {Weight.HINTS, Weight.CONVICTS}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import DRIVER_HANG
 from brctl.model.fault import FaultClass
 from brctl.verdict.decide import DecisionContext, decide
 from tests.verdict.test_belief import CONTEXT, NOW, seen
@@ -172,3 +173,16 @@ def test_the_few_clocks_that_differ_are_all_named() -> None:
     ]
     (verdict,) = decide([*off, *fine], (), replace(CONTEXT, stalled=False))
     assert verdict.nodes == ("n2", "n5")
+
+
+def test_probes_that_wait_for_one_driver_are_one_witness() -> None:
+    """Five late answers of one node are one sign, until a rank of that node is in trouble too."""
+    driver, lost = FaultClass.DRIVER_FIRMWARE, FaultClass.GPU_LOST
+    late = [
+        replace(seen("n3", driver, Weight.HINTS, check), kind=DRIVER_HANG)
+        for check in ("gpu.ecc", "gpu.clocks", "gpu.nvlink", "gpu.pcie")
+    ]
+    job = replace(CONTEXT, ranks={"n3": (2,), "n4": (3,)})
+    assert [v.nodes for v in decide([*late, seen("n4", lost)], (), job)] == [("n4",)]
+    stuck = seen("n3", HANG, source="job.ranks")
+    assert decide([*late, stuck], (), job)[0].fault is driver

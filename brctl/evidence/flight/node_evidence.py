@@ -39,13 +39,14 @@ def assess_flight(
             convict no node here.
     """
     nodes = {suspect.node for suspect in analysis.suspects if suspect.node}
+    aside = {s.rank for s in analysis.suspects if s.rank in excused or _says_less(s, analysis)}
     return tuple(
         Evidence(
             kind=f"job.flight.{suspect.reason.value}",
             subject=Subject(suspect.node, f"rank:{suspect.rank}"),
-            weight=Weight.CONTEXT if suspect.rank in excused else _weight(suspect, nodes),
+            weight=Weight.CONTEXT if suspect.rank in aside else _weight(suspect, nodes),
             fault=FaultClass.HANG_MISMATCH,
-            role=Role.CONTEXT if suspect.rank in excused else Role.ROOT,
+            role=Role.CONTEXT if suspect.rank in aside else Role.ROOT,
             source=FLIGHT_RECORDER,
             text=f"{suspect.detail}; {_who_waits(suspect.waiting)}",
             raw=f"group={suspect.group} sequence={suspect.sequence}",
@@ -53,6 +54,12 @@ def assess_flight(
         for suspect in analysis.suspects
         if suspect.node
     )
+
+
+def _says_less(suspect: SuspectRank, analysis: FlightRecorderAnalysis) -> bool:
+    """A dump that nobody has, where another one shows who never joined."""
+    reasons = {s.reason for s in analysis.suspects}
+    return suspect.reason is SuspectReason.NO_DUMP and SuspectReason.NEVER_JOINED in reasons
 
 
 def _weight(suspect: SuspectRank, nodes: set[str]) -> Weight:

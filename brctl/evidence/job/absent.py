@@ -7,6 +7,7 @@ from brctl.evidence.job.ends import SIGKILL, is_leaving
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
+from brctl.evidence.stacks.analyse import in_exchange
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import AT_WORK, RANKS_CHECK, SSH, STACKS_CHECK
@@ -18,6 +19,9 @@ _KERNEL_RUNS = frozenset(
     {Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT, Outcome.COMMAND_TIMED_OUT, Outcome.DIED}
 )
 """Silence of SSH alone: something on the node still answered TCP, if only with a refusal."""
+
+STEPS_APART = 3
+"""No rank is so many steps behind one that needs it for each: its file was not written since."""
 
 ODD_ONES_LIMIT = 0.2
 """Absentees on more than this share of the nodes have a common cause, not a few bad nodes."""
@@ -78,9 +82,25 @@ def _who_waits(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
     absent = [
         v for v in status.ranks
         if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
-        and (v.stopped_by or not alike)
+        and (v.stopped_by or not alike) and not _is_of_the_past(v, status)
     ]  # fmt: skip
-    return waiting, absent if waiting else []
+    return waiting, _not_in_exchange(absent, status) if waiting else []
+
+
+def _not_in_exchange(absent: list[RankView], status: JobStatus) -> list[RankView]:
+    """Without those that send to or receive from another, where somebody else is missing.
+
+    The stages of a pipeline wait for each other's activations while all others reduce.
+    """
+    missing = [v for v in absent if v.stopped_by or not in_exchange(v.stack)]
+    return missing if missing or status.silent else absent
+
+
+def _is_of_the_past(view: RankView, status: JobStatus) -> bool:
+    """Its file tells of a step long before: where it is now, only its stack knows."""
+    if view.stopped_by or view.step is None or status.step is None:
+        return False
+    return status.step - view.step >= STEPS_APART
 
 
 def left_over(status: JobStatus) -> list[RankView]:

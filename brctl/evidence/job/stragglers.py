@@ -38,6 +38,9 @@ FAINT_SHARE = 0.1
 ACCOUNTS_SHARE = 0.5
 """A late rank accounts for at least half of what the steps have become longer."""
 
+COSTS_SHARE = 0.75
+"""One that is late in every step costs the others nearly all of it; late in turn, a part (own)."""
+
 NEAR_ZERO = 0.25
 """A straggler waits under a quarter of what the others wait, who wait for it."""
 
@@ -116,7 +119,15 @@ def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
         if view.rank in dearer:
             yield _in_turn(view, waits, _DEARER)
             continue
-        yield _straggler(view, waits, step_s, Weight.CONVICTS if sure and late else Weight.HINTS)
+        always_late = sure and view in late and _costs_all(view, waits, change)
+        yield _straggler(view, waits, step_s, Weight.CONVICTS if always_late else Weight.HINTS)
+
+
+def _costs_all(view: RankView, waits: _Waits, change: SlowDown | None) -> bool:
+    """Whether what the others wait for it explains what the steps have become longer."""
+    if change is None:
+        return True
+    return waits.usual_s - waits.by_rank[view] >= COSTS_SHARE * change.growth_s
 
 
 def _faint(waits: _Waits, step_s: float | None) -> tuple[RankView, ...]:

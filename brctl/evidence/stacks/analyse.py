@@ -36,6 +36,9 @@ _WAITING = re.compile(
     r"batch_isend_irecv|synchronize|finalize_backward|Work::wait|ncclGroup|:wait$|backward",
     re.IGNORECASE,
 )
+_EXCHANGE = re.compile(
+    r":(?:\w+\.)?(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate)$"
+)
 _INNER_FRAMES = 6
 """Frames from the innermost in which a wait shows; further out is the training loop."""
 
@@ -78,6 +81,11 @@ def _group(answered: dict[int, tuple[str, ...]]) -> list[StackGroup]:
 def is_waiting(stack: Sequence[str]) -> bool:
     """Whether the innermost frames stand in a collective or a point-to-point operation."""
     return any(_WAITING.search(frame) for frame in stack[:_INNER_FRAMES])
+
+
+def in_exchange(stack: Sequence[str]) -> bool:
+    """Whether a rank sends to, or receives from, one other rank: it waits for that one."""
+    return any(_EXCHANGE.search(frame) for frame in stack[:_INNER_FRAMES])
 
 
 def _outliers(groups: Sequence[StackGroup], silent: Sequence[int]) -> tuple[int, ...]:

@@ -72,6 +72,7 @@ WANTED = re.compile(
     r"|[Mm]achine [Cc]heck|Hardware Error|throttled|AER|DPC|pciehp|SDES|Link Down|[Ll]ink is Down"
     r"|link becomes down|mlx5|NETDEV WATCHDOG|unplugged|PCIe [Bb]us [Ee]rror|PCIe bandwidth"
     r"|read-only|XFS|EXT4-fs error|nvme|I/O error|medium error|not responding|No space left"
+    r"|nfs: server .{1,255} OK|temperature/speed normal"
 )
 PREFIX = re.compile(
     r"<\d+>|\d+,\d+,\d+,|\[|[a-z]+ *:[a-z]+ *:|\d{4}-\d\d-\d\dT|[A-Z][a-z]{2} [ \d]\d \d\d:"

@@ -31,9 +31,9 @@ ABORTED = (
 )
 
 
-def any_size(rng: Random, *, least: int = 2) -> Fleet:
+def any_size(rng: Random, *, least: int = 2, most: int = 512) -> Fleet:
     """From two nodes to 512, one to eight ranks on each."""
-    counts = [n for n in (2, 3, 4, 7, 10, 20, 48, 96, 256, 512) if n >= least]
+    counts = [n for n in (2, 3, 4, 7, 10, 20, 48, 96, 256, 512) if least <= n <= most]
     count = rng.choice(counts)
     return sized(rng, count, rng.choice((1, 2, 4, 8) if count < 100 else (1, 2)))
 

@@ -79,4 +79,4 @@ def _examine_hang(fleet: Fleet, status: JobStatus) -> tuple[JobStatus, Findings]
 
 
 def _labels(fleet: Fleet, node: str) -> dict[str, str]:
-    return {"leaf": fleet.leaves[node], "gpu_model": "H100"}
+    return {"leaf": fleet.leaves[node], "gpu_model": fleet.models.get(node, "H100")}

@@ -3,9 +3,9 @@
 The halves were drawn before any rule was changed: rules and probabilities are tried on the open
 half only, and families that are set aside are other incidents, not other numbers of the same.
 Seven of the open half were added while rules were changed; none of the other half was. A third
-set is another hand's: its author had read no rule when its first figures were taken. The last two
-halves but four are made from published lists of causes; their first figures are in decision 0190.
-The two after them use means that no other set has (0210), the last two are from outside (0421).
+set is another hand's: its author had read no rule when its first figures were taken. Then come
+two halves made from published lists of causes, whose first figures are in decision 0190, two of
+means that no other set has (0210), two from outside (0421) and two of an adversary (0444).
 """
 
 import zlib
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 
 from tests.bench.verdicts import (
+    adversary,
     calm,
     causes_code,
     causes_machines,
@@ -110,6 +111,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "causes set aside": (*causes_machines.SET_ASIDE, *causes_code.SET_ASIDE),
     "unseen": UNSEEN, "unseen set aside": UNSEEN_SET_ASIDE,
     "outside": outside.OPEN, "outside set aside": outside.SET_ASIDE,
+    "adversary": adversary.OPEN, "adversary set aside": adversary.SET_ASIDE,
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ class Fleet:
         dumps: What the flight recorder of each rank holds; empty where the job keeps none.
         ranks_later: Its ranks when they are asked again, where more than a moment lies between.
         losses_now: The loss of its newest steps, where it is no longer what it was.
+        models: The GPUs of a node that has others than the usual ones.
     """
 
     job: Job
@@ -61,6 +62,7 @@ class Fleet:
     dumps: dict[int, bytes] = field(default_factory=dict)
     ranks_later: list[Rank] = field(default_factory=list)
     losses_now: float | None = None
+    models: dict[str, str] = field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -255,3 +255,35 @@ def test_the_rank_that_raised_is_a_place_before_its_end_is_recorded() -> None:
     assert list(first_ends(status)) == []
     (item,) = leaving(status)
     assert (item.subject, item.fault) == (Subject("n3", "rank:2"), FaultClass.USER_CODE)
+
+
+RECEIVES = ("distributed_c10d.py:recv", "schedules.py:recv_forward", "train.py:step")
+OWN = ("cache.py:lock", "train.py:step")
+
+
+def test_stages_that_wait_for_another_are_not_missing() -> None:
+    """Neighbours of a stuck stage, or of a silent node, stand in receives and not in the sync."""
+    beside = {"phase": "forward", "stack": RECEIVES}
+    stuck = stalled({2: beside, 4: {"phase": "forward", "stack": OWN}})
+    assert {node for node, _ in convicted(assess_job(stuck, ()))} == {JOB.node_of(4)}
+    silent = stalled({2: beside}, silent=(JOB.node_of(6),))
+    assert {node for node, _ in convicted(assess_job(silent, ()))} == {JOB.node_of(6)}
+    alone = stalled({2: beside})
+    assert {node for node, _ in convicted(assess_job(alone, ()))} == {JOB.node_of(2)}
+
+
+def test_a_file_of_many_steps_ago_tells_nothing_of_now() -> None:
+    """Its rank took part in every step since; a step behind is where a rank may hang."""
+    old = {"phase": "forward", "step": 20, "phase_age_s": 900.0}
+    assert not convicted(assess_job(stalled({2: old}), ()))
+    assert convicted(assess_job(stalled({2: {**old, "step": 39}}), ()))
+
+
+def test_a_dump_that_shows_who_never_joined_says_more_than_a_missing_one() -> None:
+    """The second may only not have been fetched; alone it is all there is."""
+    never = SuspectRank(2, SuspectReason.NEVER_JOINED, "0", 7, (0, 1), "", "n2")
+    missing = SuspectRank(4, SuspectReason.NO_DUMP, "0", 7, (0, 1), "", "n3")
+    both = FlightRecorderAnalysis((), (never, missing), (), common_cause=False)
+    assert [e.weight for e in assess_flight(both)] == [Weight.HINTS, Weight.CONTEXT]
+    alone = FlightRecorderAnalysis((), (missing,), (), common_cause=False)
+    assert [e.weight for e in assess_flight(alone)] == [Weight.HINTS]

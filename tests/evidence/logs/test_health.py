@@ -425,3 +425,27 @@ def test_what_names_no_sensor_is_settled_by_its_own_input() -> None:
 
     assert read(("n1", lost), ("n2", back)) is FaultClass.STORAGE_CHECKPOINT
     assert read(("n1", lost), ("n1", back)) is FaultClass.NO_FAULT
+
+
+EXCEPTION = "kernel: ata3.00: exception Emask 0x0 SAct 0x40 SErr 0x0 action 0x6 frozen"
+SET_UP = "kernel: ata3.00: configured for UDMA/133"
+DOWN = "kernel: bond0: (slave {0}): link status definitely down, disabling slave"
+UP = "kernel: bond0: (slave {0}): link status definitely up, 100000 Mbps full duplex"
+
+
+def test_a_disk_that_was_set_up_again_is_well_unless_it_comes_and_goes() -> None:
+    """One late answer is over; its end alone, which dead disks have too, is no recovery."""
+    reset = ("kernel: ata3: hard resetting link", SET_UP, "kernel: ata3: EH complete")
+    failed = "kernel: ata3.00: failed command: WRITE FPDMA QUEUED"
+    assert classify(EXCEPTION, failed, *reset).fault is not FaultClass.STORAGE_CHECKPOINT
+    assert classify(*(EXCEPTION, SET_UP) * 3).fault is FaultClass.STORAGE_CHECKPOINT
+    dead = (EXCEPTION, "kernel: ata3.00: disabled", "kernel: ata3: EH complete")
+    assert classify(*dead).fault is FaultClass.STORAGE_CHECKPOINT
+    assert classify(EXCEPTION, SET_UP.replace("3", "4", 1)).fault is FaultClass.STORAGE_CHECKPOINT
+
+
+def test_a_leg_of_a_bond_that_is_back_settles_its_own_loss_only() -> None:
+    """Every leg of one bond is told apart; a bond that only says that its legs are up is well."""
+    assert classify(UP.format("eth1")).fault is not FaultClass.NETWORK_LINK
+    assert classify(DOWN.format("eth1"), UP.format("eth1")).fault is not FaultClass.NETWORK_LINK
+    assert classify(DOWN.format("eth1"), UP.format("eth0")).fault is FaultClass.NETWORK_LINK

@@ -116,14 +116,14 @@ _STORAGE = (
          ("i/o error", "nvme nvme", "beyond end of device", "no available path", "reset controller", "disabling device after reset",
           "remounting filesystem read-only", "remounting read-only", "disk failure", "blk_update_request",
           "ext4-fs error", "xfs (", "metadata corruption", "failing array", "md/raid", "medium error",
-          "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
+          "unrecovered read error", "controller is down", "critical medium", "journal has aborted",
           "filesystem has been shut", "smart error", "btrfs"), 0.84, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
          r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout(?!, completion polled| set to)|reset controller|[Dd]isabling|controller is down|removing after|not ready|failed)|"
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
-         r"ata\d+(?:\.\d+)?: (?:failed command|exception Emask|hard resetting)|BTRFS.{0,40}(?:error|critical)|"
+         r"BTRFS.{0,40}(?:error|critical)|"
          r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
@@ -176,13 +176,13 @@ _FABRIC = (
          r"CQE.{0,20}error|dump_cqe|failed to (?:recover|reset)|command failed)",
          physical=True),
     root(FaultClass.NETWORK_LINK, "link.down",
-         ("link down", "link is down", "definitely down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",
+         ("link down", "link is down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",
           "port down", "port state changed", "linkerrorrecovery", "symbol error", "symbolerror", "linkdowned",
           "phy_state", "physical link", "port error", "link_error_recovery", "link failure", "nic link",
           "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
          "Linux net core; perfquery; ibstat",
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
-         r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|port (?:went |is )?down|Link DOWN)|"
+         r"(?:Link (?:is |went )?[Dd]own|(?:lost|Lost) carrier|link flap\w*|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:]*=?\s*[1-9]|Physical state:\s*(?:Polling|LinkErrorRecovery)|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),
