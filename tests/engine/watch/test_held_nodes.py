@@ -169,6 +169,14 @@ def test_a_node_that_waits_for_its_turn_is_not_silent() -> None:
     asyncio.run(scenario())
 
 
+def hold_one(transport: SilentTransport, seconds: list[float]) -> HeldNodes:
+    """A connection to n1 that is held, by a clock that the test moves."""
+    held = HeldNodes(transport, {}, 1, lambda: seconds[0])
+    node = Node("n1", "127.0.0.1")
+    held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+    return held
+
+
 class EndingTransport(SilentTransport):
     """Every connection ends at once, in the same way."""
 
@@ -189,9 +197,7 @@ def test_a_node_that_nobody_may_ask_is_not_silent(
     seconds = [0.0]
 
     async def scenario() -> None:
-        held = HeldNodes(EndingTransport(outcome), {}, 1, lambda: seconds[0])
-        node = Node("n1", "127.0.0.1")
-        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        held = hold_one(EndingTransport(outcome), seconds)
         await until(lambda: held.nodes["n1"].reconnects)
         seconds[0] = 60.0
         assert held.silent_s(30.0) == silent
@@ -219,9 +225,7 @@ def test_a_connection_that_has_no_heartbeat_any_more_is_taken_for_dead() -> None
     seconds = [0.0]
 
     async def scenario() -> None:
-        held = HeldNodes(DyingTransport(seconds), {}, 1, lambda: seconds[0])
-        node = Node("n1", "127.0.0.1")
-        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        held = hold_one(DyingTransport(seconds), seconds)
         await until(lambda: held.nodes["n1"].reconnects)
         assert held.silent_s(30.0) == {"n1": LOST_S}
         assert held.reconnecting() == {"n1": "nothing came for 60 s: taken for dead"}
@@ -256,9 +260,7 @@ def test_what_a_node_said_before_nobody_could_ask_it_is_stale_until_it_speaks(
 
     async def scenario() -> None:
         ends = (Outcome.NOT_AVAILABLE, Outcome.CONNECT_TIMED_OUT)
-        held = HeldNodes(LosingTransport(seconds, *ends), {}, 1, lambda: seconds[0])
-        node = Node("n1", "127.0.0.1")
-        held.hold({"n1": (node, HeldLook({}, {}).command(node, {}))})
+        held = hold_one(LosingTransport(seconds, *ends), seconds)
         one = held.nodes["n1"]
         await until(lambda: one.reconnects == 3)
         assert (held.stale(), held.silent_s(30.0)) == (frozenset({"n1"}), {})
