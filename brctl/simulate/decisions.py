@@ -22,7 +22,6 @@ from brctl.engine.job.conclude import (
     may_be_restarted,
 )
 from brctl.engine.runs.guard_facts import expanded
-from brctl.engine.search.replay_phases import BAD_ENDS, conclude_phases
 from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
@@ -32,6 +31,8 @@ from brctl.library.checks import load_checks
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.shipped import shipped_dir
 from brctl.localise.replay import dual_phase
+from brctl.localise.replay_findings import conclude_phases
+from brctl.localise.replay_rounds import BAD_ENDS
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job

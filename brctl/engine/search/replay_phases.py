@@ -5,8 +5,8 @@ now and then is met by running a phase again until one of its groups fails.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.engine.controller.wiring import Controller
@@ -15,36 +15,22 @@ from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.engine.search.recorded import OnRound, SearchRecord, record_search
 from brctl.engine.search.replay_runner import ReplayRunner, replay_command
 from brctl.localise.problem import Group
-from brctl.localise.repetitions import least_chance
 from brctl.localise.replay import DualPhase, sharpest_phases, span_of
-from brctl.localise.replay_digests import (
-    CHANCE,
-    ROUNDS_TO_TELL_APART,
-    chance_of_strays,
-    judge_digests,
+from brctl.localise.replay_digests import CHANCE, ROUNDS_TO_TELL_APART
+from brctl.localise.replay_findings import conclude_phases
+from brctl.localise.replay_rounds import (
+    BAD_ENDS,
+    chance_of,
+    ended_badly,
+    grid,
+    is_settled,
+    judge_reports,
+    one_suspect,
+    suspects_of,
+    took_its_time,
 )
 from brctl.model.jobs.job import Job
-from brctl.model.localisation import (
-    Bisection,
-    Conclusion,
-    Exclusion,
-    FaultKind,
-    Finding,
-    GroupResult,
-    RoundReport,
-    Stage,
-)
-
-_ONE_OF_ONE = 0.9
-"""The paper asks for no confirmation; two failures of one machine are taken for that much."""
-
-_EVERYWHERE = 0.95
-"""Several machines that compute wrongly in the same step are rarer than code or data; assumed."""
-
-_MISS = 0.01
-
-BAD_ENDS = 2
-"""Runs of a phase in which a group came to no end, after which it is not asked again."""
+from brctl.model.localisation import Bisection, RoundReport, Stage
 
 _LEAST_CONFIRMING = 6
 """Enough for a machine that is wrong each time, also where a phase has two or three groups."""
@@ -147,7 +133,7 @@ class _Phases:
         number = 0
         while number < 2 * self._wanted():
             number += 1
-            if _is_settled(self.reports, number):
+            if is_settled(self.reports, number):
                 continue
             if not self._has_time():
                 return
@@ -159,8 +145,8 @@ class _Phases:
     async def _part(self, number: int) -> None:
         """Where one group of each phase failed and they have several machines in common."""
         for more in range(1, self.repetitions * self.phases.cardinality):
-            suspects = _suspects_of(self.nodes, self.phases, self.reports)
-            one_by_one = all(len(places) == 1 for places in _grid(self.reports))
+            suspects = suspects_of(self.nodes, self.phases, self.reports)
+            one_by_one = all(len(places) == 1 for places in grid(self.reports))
             if not one_by_one or len(suspects) < 2 or not self._has_time():
                 return
             await self._replay(number + more, Stage.ISOLATE, self.phases.parted(suspects))
@@ -168,8 +154,8 @@ class _Phases:
     async def _confirm(self) -> None:
         """Of whom digests accuse, until chance is ruled out: sound replays may stray as well."""
         for more in range(max(2 * self.repetitions, _LEAST_CONFIRMING)):
-            suspect = _one_suspect(self.nodes, self.phases, self.reports)
-            doubtful = suspect and CHANCE < _chance(suspect, self.nodes, self.reports) < math.inf
+            suspect = one_suspect(self.nodes, self.phases, self.reports)
+            doubtful = suspect and CHANCE < chance_of(suspect, self.nodes, self.reports) < math.inf
             if not doubtful or not self._has_time():
                 return
             groups = self.phases.vertical() if more % 2 else self.phases.horizontal()
@@ -179,7 +165,7 @@ class _Phases:
         """Repetitions of each phase: two at least where one says nothing yet of a group."""
         results = [result for report in self.reports for result in report.results]
         apart = ROUNDS_TO_TELL_APART if any(r.apart for r in results) else 0
-        badly = BAD_ENDS if any(map(_ended_badly, results)) else 0
+        badly = BAD_ENDS if any(map(ended_badly, results)) else 0
         return max(self.repetitions, apart, badly)
 
     def _has_time(self) -> bool:
@@ -209,176 +195,6 @@ class _Phases:
     def _deadline_s(self) -> float:
         """A replay that hangs, where others ended long before, must not eat the budget."""
         left_s = max(_LEAST_ROUND_S, self.options.budget_s - self.elapsed_s())
-        took = [report.seconds for report in self.reports if _took_its_time(report)]
+        took = [report.seconds for report in self.reports if took_its_time(report)]
         usual_s = max(_LEAST_ROUND_S, _TIMES_USUAL * max(took)) if took else math.inf
         return min(self.options.round_deadline_s, left_s, usual_s)
-
-
-def judge_reports(reports: Sequence[RoundReport]) -> list[RoundReport]:
-    """Every round in the light of the digests of all."""
-    judged = judge_digests([(report.groups, report.results) for report in reports])
-    pairs = zip(reports, judged, strict=True)
-    return [replace(report, results=results) for report, results in pairs]
-
-
-def _is_settled(reports: Sequence[RoundReport], number: int) -> bool:
-    """Whether another run of this phase would add nothing: a group of it failed, or all of one.
-
-    An end without a result may be the time's, and not the machine's: that is asked for twice.
-    """
-    own = [report for report in _screen(reports) if (report.number - number) % 2 == 0]
-    return bool(_failing(own)) or (number > 2 and _all_in_one(reports))
-
-
-def _screen(reports: Sequence[RoundReport]) -> list[RoundReport]:
-    return [report for report in reports if report.stage is Stage.SCREEN]
-
-
-def _is_wrong(result: GroupResult) -> bool:
-    return bool(result.nonfinite or result.differs)
-
-
-def _ended_badly(result: GroupResult) -> bool:
-    return bool(result.failed) and not _is_wrong(result)
-
-
-def _took_its_time(report: RoundReport) -> bool:
-    """Whether replays ended in it and none was cut off; a round without an answer tells no time."""
-    ended = any(any(r.digests) or r.failed is not None for r in report.results)
-    return ended and not any(map(_ended_badly, report.results))
-
-
-def _failing(phase: Sequence[RoundReport], bad_ends: int = BAD_ENDS) -> list[int]:
-    """Places of its groups that gave a wrong result, else of those that failed in all its runs."""
-    rows = list(zip(*(report.results for report in phase), strict=True))
-    wrong = [i for i, row in enumerate(rows) if any(map(_is_wrong, row))]
-    always = [i for i, row in enumerate(rows) if all(r.failed for r in row)]
-    return wrong or (always if len(phase) >= bad_ends else [])
-
-
-def _all_in_one(reports: Sequence[RoundReport]) -> bool:
-    return any(_all_failed(report) for report in reports)
-
-
-def _all_failed(report: RoundReport) -> bool:
-    """All groups gave wrong results in it, or none came to an end when they were first asked."""
-    if len(report.results) < 2 or not all(r.failed for r in report.results):
-        return False
-    return report.number <= 2 or all(map(_is_wrong, report.results))
-
-
-def _grid(reports: Sequence[RoundReport]) -> tuple[list[int], list[int]]:
-    """Places of the groups that failed in the first phase, and in the second."""
-    both = ([r for r in _screen(reports) if r.number % 2 == odd] for odd in (1, 0))
-    rows, columns = map(_failing, both)
-    return rows, columns
-
-
-def _suspects_of(
-    nodes: tuple[str, ...], phases: DualPhase, reports: Sequence[RoundReport]
-) -> tuple[int, ...]:
-    """Machines in failing groups of both phases, and of the rounds that parted those."""
-    suspects = phases.suspects(*_grid(reports))
-    for report in reports:
-        failing = _failing([report], bad_ends=1)
-        if report.stage is Stage.ISOLATE and len(failing) == 1 and len(suspects) > 1:
-            suspects = tuple(x for x in suspects if nodes[x] in report.groups[failing[0]])
-    return suspects
-
-
-def _one_suspect(nodes: tuple[str, ...], phases: DualPhase, reports: Sequence[RoundReport]) -> str:
-    """The machine that one failing group of each phase leaves, if it is one."""
-    suspects = _suspects_of(nodes, phases, reports)
-    one_by_one = all(len(places) == 1 for places in _grid(reports))
-    return nodes[suspects[0]] if one_by_one and len(suspects) == 1 else ""
-
-
-def _chance(node: str, nodes: tuple[str, ...], reports: Sequence[RoundReport]) -> float:
-    rounds = [(report.groups, report.results) for report in reports]
-    return chance_of_strays(node, len(nodes), rounds)
-
-
-def _against(node: str, reports: Sequence[RoundReport]) -> tuple[tuple[int, int], ...]:
-    """The tests behind a node: wrong results of groups it was in, else their bad ends."""
-    failed = [
-        (report.number, i, result)
-        for report in reports
-        for i, result in enumerate(report.results)
-        if result.failed and node in report.groups[i]
-    ]
-    wrong = [each for each in failed if _is_wrong(each[2])]
-    return tuple((number, i) for number, i, _ in wrong or failed)
-
-
-def conclude_phases(
-    nodes: tuple[str, ...], phases: DualPhase, reports: Sequence[RoundReport]
-) -> Conclusion:
-    """The machines in failing groups of both phases; several are a grid, and nobody is sure."""
-    rows, columns = _grid(reports)
-    tests = tuple((p.number, i) for p in reports for i, r in enumerate(p.results) if r.failed)
-    unmeasured = any(r.failed is None for report in reports for r in report.results)
-    everywhere = [report for report in reports if _all_failed(report)]
-    suspects = tuple(nodes[x] for x in _suspects_of(nodes, phases, reports))
-    if everywhere:
-        finding = _of_no_machine(everywhere, tests)
-    elif suspect := _one_suspect(nodes, phases, reports):
-        finding = _of_one(suspect, nodes, reports)
-    elif suspects:
-        chance = max(len(rows), len(columns)) / len(suspects)
-        why = f"{len(rows)} x {len(columns)} failing groups meet in these; some are innocent"
-        finding = Finding(FaultKind.UNDECIDABLE, suspects, chance, tests, 0, why)
-    elif apart := _apart(reports):
-        why = (
-            "digests differ between groups and which is right is not known: one of these computes"
-            " wrongly, or no two replays are equal"
-        )
-        finding = Finding(FaultKind.UNDECIDABLE, apart, 1.0 / len(apart), why=why)
-    elif unmeasured or rows or columns:
-        why = "the phases do not agree, or groups were not measured"
-        kinds = {r.kind for report in reports for r in report.results if r.kind}
-        if len(kinds) > 1:
-            why += f"; digests are compared within one kind of node, and here are {len(kinds)}"
-        finding = Finding(FaultKind.UNDECIDABLE, (), 0.0, tests, 0, why)
-    else:
-        finding = Finding(FaultKind.NONE, (), 0.0, why="no group failed")
-    count = sum(len(group) for report in reports for group in report.groups)
-    clean = 0 if tests or unmeasured else len(reports)
-    exclusion = Exclusion(least_chance(clean, _MISS), 1.0 - _MISS, clean)
-    return Conclusion((finding,), exclusion, len(reports), count, complete=True)
-
-
-def _of_one(suspect: str, nodes: tuple[str, ...], reports: Sequence[RoundReport]) -> Finding:
-    against = _against(suspect, reports)
-    if _chance(suspect, nodes, reports) > CHANCE:
-        why = "digests that differ now and then meet in it, which may be chance: sound replays that"
-        why += " are not always equal look the same"
-        return Finding(FaultKind.UNDECIDABLE, (suspect,), 1.0 / len(nodes), against, 0, why)
-    parted = any(report.stage is Stage.ISOLATE for report in reports)
-    why = "alone in every failing group" if parted else "failed in both phases"
-    return Finding(FaultKind.NODE, (suspect,), _ONE_OF_ONE, against, 0, why)
-
-
-def _apart(reports: Sequence[RoundReport]) -> tuple[str, ...]:
-    """The machines of all groups that could not be told right from wrong."""
-    named = (
-        node
-        for report in reports
-        for group, result in zip(report.groups, report.results, strict=True)
-        for node in group
-        if result.apart
-    )
-    return tuple(dict.fromkeys(named))
-
-
-def _of_no_machine(
-    everywhere: Sequence[RoundReport], tests: tuple[tuple[int, int], ...]
-) -> Finding:
-    """The same steps fail on every machine; whether in numbers, or in that nothing ran at all."""
-    if all(r.nonfinite == r.failed for report in everywhere for r in report.results):
-        why = (
-            "the same steps give no numbers, or the same jump, on every machine: code or data, no"
-            " machine"
-        )
-        return Finding(FaultKind.JOB, (), _EVERYWHERE, tests, 0, why)
-    why = "the replay of every group fails: its command or its checkpoint, and no machine"
-    return Finding(FaultKind.UNDECIDABLE, (), 0.0, tests, 0, why)
