@@ -1,5 +1,6 @@
 """`report ettr`: where the time of a job went, as known now and as it was known then."""
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from brctl.engine.controller.wiring import Controller
@@ -14,7 +15,7 @@ from brctl.evidence.job.time_books import (
 )
 from brctl.model.errors import UnavailableError
 from brctl.model.jobs.job import Job
-from brctl.model.jobs.job_time import HOUR_US, US, EttrReport
+from brctl.model.jobs.job_time import DAY_US, HOUR_US, US, BookedSpan, EttrReport, JobTime
 
 POINTS = 48
 """Points of both curves, over the whole time; each is accounted as known now and then."""
@@ -61,6 +62,7 @@ def report_of(job: str, records: TimeRecords, until_us: int, nodes: int = 0) -> 
         usual_step_us(records.steps),
         tuple(hours),
         tuple(cumulative),
+        tuple(_days(spans, records.began_us, until_us)),
         found,
         expected(whole, found),
         levers(whole, found),
@@ -70,3 +72,10 @@ def report_of(job: str, records: TimeRecords, until_us: int, nodes: int = 0) -> 
         records.notes,
         records.unread,
     )
+
+
+def _days(spans: Sequence[BookedSpan], from_us: int, to_us: int) -> Iterator[JobTime]:
+    while from_us < to_us:
+        next_us = min(to_us, (from_us // DAY_US + 1) * DAY_US)
+        yield account(spans, from_us, next_us)
+        from_us = next_us

@@ -8,6 +8,7 @@ from brctl.model.simulation import Book
 
 US = 1_000_000
 HOUR_US = 3600 * US
+DAY_US = 24 * HOUR_US
 
 
 def moment_of(us: int) -> datetime:
@@ -117,6 +118,7 @@ class EttrReport:
         hours: The same over the hour before each moment, and as it was known then; (moment, now,
             then).
         cumulative: The same over all of the time before each moment.
+        days: Each day of it in UTC, as known now; the first and the last may be parts.
         expected: The share that Meta's closed form gives with the measured rate and times; None
             where nothing failed.
         levers: What halving one of its inputs would give, by name.
@@ -131,6 +133,7 @@ class EttrReport:
     usual_step_us: int
     hours: tuple[tuple[int, float, float], ...] = ()
     cumulative: tuple[tuple[int, float, float], ...] = ()
+    days: tuple[JobTime, ...] = ()
     incidents: tuple[IncidentCost, ...] = ()
     expected: float | None = None
     levers: Mapping[str, float] = field(default_factory=dict)

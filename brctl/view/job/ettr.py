@@ -7,6 +7,7 @@ from brctl.model.jobs.job_time import HOUR_US, US, EttrReport, IncidentCost, mom
 from brctl.model.simulation import Book
 from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.view import html_page
+from brctl.view.job.ettr_days import day_bars
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
@@ -143,6 +144,8 @@ def _html(report: EttrReport) -> str:
         _curve(report, report.hours),
         html_page.heading("Cumulative"),
         _curve(report, report.cumulative),
+        html_page.heading("Day by day (UTC)"),
+        day_bars(report.days),
         html_page.heading("Where the time went"),
         html_page.table(("book", "time", "share"), books),
         html_page.heading("Lost by cause"),

@@ -110,6 +110,21 @@ def test_the_page_is_one_file_without_script_or_network() -> None:
     assert "http" not in page.html.replace("http-equiv", "")
 
 
+def test_each_day_has_a_bar_and_the_bad_one_says_what_took_most() -> None:
+    """Days end at midnight UTC; the parts sum to the whole."""
+    shift_us = 86_400 * US - 3000 * US
+    moved = tuple(replace(step, end_us=step.end_us + shift_us) for step in RECORDS.steps)
+    records = TimeRecords(shift_us, moved, (), ())
+    report = report_of("llm", records, shift_us + 7195 * US)
+    assert [day.to_us for day in report.days] == [86_400 * US, shift_us + 7195 * US]
+    for book, us in report.now.books_us.items():
+        assert sum(day.books_us.get(book, 0) for day in report.days) == us
+    html = ettr_page(report).html
+    assert "1970-01-01</text>" in html
+    assert "1970-01-02</text>" in html
+    assert "most lost: " in html
+
+
 def test_a_step_file_of_nonsense_gives_the_steps_that_make_sense() -> None:
     rows: list[object] = [
         {"step": 1, "at": 100.5, "seconds": 0.5}, {"step": "2", "at": 3, "seconds": 1},
