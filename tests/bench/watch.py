@@ -44,13 +44,13 @@ def _without_privileges() -> list[str]:
 def measure(fault: str, nodes: int) -> Mapping[str, object]:
     """One fault in a lab of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        lab = WatchedLab(Path(folder), nodes)
+        lab = WatchedLab(Path(folder), nodes, netns=FAULTS[fault].needs_netns)
         with lab.training(), lab.watched():
             began = time.monotonic()
             lab.brctl("sweep")
             sweep_s = time.monotonic() - began
             broke_at = time.time()
-            lab.brctl("lab", "break", fault, "n2")
+            lab.done("lab", "break", fault, "n2")
             until(lambda: "decision" in moments(lab.status(), broke_at), DEADLINE_S)
             found = moments(lab.status(), broke_at)
             came = until(lambda: _goes_on(lab), 60.0) if "decision" in found else False

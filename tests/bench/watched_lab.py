@@ -24,10 +24,14 @@ class WatchedLab:
 
     Args:
         limits: More limits of the watcher's policy, as YAML.
+        netns: Nodes with network namespaces of their own; takes root.
     """
 
-    def __init__(self, folder: Path, nodes: int, standbys: int = 2, limits: str = "") -> None:
+    def __init__(
+        self, folder: Path, nodes: int, standbys: int = 2, limits: str = "", *, netns: bool = False
+    ) -> None:
         self.folder, self._nodes, self._standbys = folder / "lab", nodes, standbys
+        self._isolation = "netns" if netns else "none"
         self._policy = folder / "watch.yaml"
         self._policy.write_text(POLICY % limits)
         self._policy.chmod(0o600)
@@ -40,6 +44,16 @@ class WatchedLab:
             [sys.executable, "-m", "brctl", *at, *words], env=self._environment,
             capture_output=True, text=True, check=False, timeout=DEADLINE_S,
         )  # fmt: skip
+
+    def done(self, *words: str) -> None:
+        """Run one command that must succeed.
+
+        Raises:
+            RuntimeError: It did not.
+        """
+        ended = self.brctl(*words)
+        if ended.returncode:
+            raise RuntimeError(f"brctl {' '.join(words)}: {ended.stderr[-400:]}")
 
     def document(self, *words: str) -> Mapping[str, object]:
         """The answer of a command as JSON; nothing where it gave none."""
@@ -57,14 +71,12 @@ class WatchedLab:
         """Up, and its job begun."""
         up = self.brctl(
             "lab", "up", "--nodes", str(self._nodes), "--standbys", str(self._standbys),
-            "--isolation", "none",
+            "--isolation", self._isolation,
         )  # fmt: skip
         try:
             if up.returncode:
                 raise RuntimeError(up.stderr[-400:])
-            started = self.brctl("job", "start", "lab-train")
-            if started.returncode:
-                raise RuntimeError(started.stderr[-400:])
+            self.done("job", "start", "lab-train")
             yield
         finally:
             self.brctl("lab", "down")
