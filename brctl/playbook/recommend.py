@@ -31,7 +31,14 @@ def case_of(verdict: Verdict) -> Case:
         advances,
         clean=not any(_is_of_machine(item) for item in _on_suspects(verdict)),
         unreached=any(item.kind == WAY_TO_NODES for item in verdict.evidence),
+        proved=any(_proves(item, verdict) for item in verdict.evidence),
     )
+
+
+def _proves(item: Evidence, verdict: Verdict) -> bool:
+    """A measurement of the machine itself; a line of a log is stated with a strength."""
+    convicts = item.weight is Weight.CONVICTS and item.role is Role.ROOT and item.strength is None
+    return convicts and item.fault is verdict.fault and item.subject.node in verdict.nodes
 
 
 def _on_suspects(verdict: Verdict) -> Iterator[Evidence]:

@@ -37,6 +37,8 @@ class Move:
         advances: The job must make progress, and not be worth stopping for this.
         clean: Nothing but its own ranks must speak against the machine (True), something must
             (False), or it does not matter (None).
+        proved: A measurement must convict the machine (True), none must (False), or it does not
+            matter (None).
         repeated: The job must have been restarted on these nodes before.
         unreached: Most nodes must not have been reached.
         after: Playbooks of which one must have been tried already; empty for none.
@@ -58,6 +60,7 @@ class Move:
     job: bool | None = None
     advances: bool = False
     clean: bool | None = None
+    proved: bool | None = None
     repeated: bool = False
     unreached: bool = False
     after: tuple[str, ...] = ()
@@ -67,14 +70,15 @@ class Move:
 A, B = Action, Branch
 HIGH = (Confidence.HIGH,)
 SURE = (Confidence.HIGH, Confidence.MEDIUM)
-UNPROVED = (Confidence.MEDIUM, Confidence.LOW)
+UNSURE = (Confidence.MEDIUM, Confidence.LOW)
 _TRIES = ("swap-and-resume", "group-evict", "code-rollback", "restart-in-place")
 
 TREE: tuple[Move, ...] = (
     Move(B.MACHINE, A.LOCALISE, "locate-corruption",
          "wrong results are suspected and not proved: let others compute the step that went wrong,"
          " then every node what is known, then replay",
-         "section 4.2, SDC suspected", UNPROVED, faults=(FaultClass.SILENT_CORRUPTION,)),
+         "section 4.2, SDC suspected", UNSURE, faults=(FaultClass.SILENT_CORRUPTION,),
+         proved=False),
     Move(B.MACHINE, A.SWAP, "swap-and-resume", "a machine is at fault, evict it", "Fig. 5 [1]",
          SURE, nodes=True),
     Move(B.MACHINE, A.CORDON, "cordon", "a machine is at fault and carries no job, take it out",
@@ -175,6 +179,7 @@ class Case:
         advances: The job makes progress; None when that is not known.
         clean: Nothing but what its ranks do speaks against the machines it names.
         unreached: It says that most nodes were not reached.
+        proved: A measurement convicts the machines it names, and not words of a log.
     """
 
     fault: FaultClass
@@ -184,6 +189,7 @@ class Case:
     advances: bool | None = None
     clean: bool = False
     unreached: bool = False
+    proved: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -238,6 +244,7 @@ def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
         and (move.advances or not move.playbook or not case.goes_on)
         and (not move.advances or case.goes_on)
         and (move.clean is None or move.clean is case.clean)
+        and (move.proved is None or move.proved is case.proved)
         and (case.unreached or not move.unreached)
         and _fits_incident(move, incident, tried)
     )
@@ -285,6 +292,7 @@ def _besides(move: Move) -> str:
     facts += ["no job"] if move.job is False else []
     facts += ["most nodes are not reached"] if move.unreached else []
     facts += ["the job advances and is not worth stopping"] if move.advances else []
+    facts += ["no measurement convicts the machine"] if move.proved is False else []
     facts += _MACHINE[move.clean]
     facts += ["restarted on the same nodes before"] if move.repeated else []
     facts += [f"after {' or '.join(move.after)}"] if move.after else []

@@ -1,5 +1,6 @@
 """The next move written into a verdict: what speaks of the machine and what does not."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import HELD_BACK
 from brctl.model.fault import Action, FaultClass
+from brctl.model.verdict import Confidence
 from brctl.playbook.recommend import PROCESS_STATE, recommend
 from brctl.verdict.decide import DecisionContext, decide
 
@@ -25,4 +27,21 @@ def test_a_rank_that_a_limit_holds_in_its_kernel_evicts_no_machine(
     frozen = [of_rank(HELD_BACK, Weight.CONTEXT, None)] if held else []
     context = DecisionContext(datetime(2026, 1, 1, tzinfo=UTC), job="llm", stalled=True)
     (verdict,) = decide([absent, blocked, *frozen], (), context)
+    assert recommend(verdict).action is action
+
+
+@pytest.mark.parametrize(
+    ("proofs", "action"), [(1, Action.SWAP), (0, Action.LOCALISE)], ids=["proved", "suspected"]
+)
+def test_wrong_results_that_nobody_measured_are_searched_for_before_a_swap(
+    proofs: int, action: Action
+) -> None:
+    """Both are of medium confidence: the class is rare. A log's words are no measurement."""
+    wrong = FaultClass.SILENT_CORRUPTION
+    words = of_rank("log.sdc.words", Weight.CONVICTS, wrong)
+    chain = [replace(words, strength=0.7)]
+    chain += [of_rank("job.rank.wrong-product", Weight.CONVICTS, wrong)] * proofs
+    context = DecisionContext(datetime(2026, 1, 1, tzinfo=UTC), job="llm", stalled=True)
+    (verdict,) = decide(chain, (), context)
+    assert verdict.confidence is Confidence.MEDIUM
     assert recommend(verdict).action is action

@@ -130,7 +130,7 @@ _OVER = (
     healthy("over.nvme", ("paths", "path", "resetting controller", "successfully reconnected", "reconnected"), 0.5, "NVMe multipath and fabrics",
             r"nvme\d+: (?:[Ss]uccessfully reconnected|queue \d+ mapping)|Successfully reconnected \(\d+ attempts?\)", settles=("nvme.no-path", "block.error", "nvme.fabrics")),
     healthy("over.link", ("link up", "link is up"), 0.5, "Linux net drivers: the link of an interface is back", r"\b(?P<sensor>(?:en[opsx]|eth|ib|hsn)\w+): .{0,20}\b[Ll]ink (?:is )?[Uu]p\b", settles=("net.link-down",)),
-    healthy("over.bond-slave", "link status definitely up", 0.5, "Linux bonding driver: a leg that is back", r"\(slave (?P<sensor>[\w.-]+)\): link status definitely up|link status definitely up for interface (?P<sensor2>[\w.-]+)", settles=("net.link-down",)),
+    healthy("over.bond-slave", "link status definitely up", 0.5, "Linux bonding driver: a leg that is back", r"(?P<sensor>[\w.-]+: \(slave [\w.-]+\)): link status definitely up|link status definitely up for interface (?P<sensor2>[\w.-]+)", settles=("net.link-down",)),
     healthy("over.bond", ("making interface", "now running without"), 0.45, "Linux bonding driver", r"making interface \S+ the new active one", settles=()),
     healthy("over.bond-partner", "active interface up", 0.45, "Linux bonding driver", r"bond\d+: active interface up!", settles=("net.bond-degraded",)),
     healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
