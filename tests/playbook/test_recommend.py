@@ -30,18 +30,15 @@ def test_a_rank_that_a_limit_holds_in_its_kernel_evicts_no_machine(
     assert recommend(verdict).action is action
 
 
-@pytest.mark.parametrize(
-    ("proofs", "action"), [(1, Action.SWAP), (0, Action.LOCALISE)], ids=["proved", "suspected"]
-)
+@pytest.mark.parametrize(("proved", "action"), [(True, Action.SWAP), (False, Action.LOCALISE)])
 def test_wrong_results_that_nobody_measured_are_searched_for_before_a_swap(
-    proofs: int, action: Action
+    proved: bool, action: Action
 ) -> None:
     """Both are of medium confidence: the class is rare. A log's words are no measurement."""
     wrong = FaultClass.SILENT_CORRUPTION
-    words = of_rank("log.sdc.words", Weight.CONVICTS, wrong)
-    chain = [replace(words, strength=0.7)]
-    chain += [of_rank("job.rank.wrong-product", Weight.CONVICTS, wrong)] * proofs
+    words = replace(of_rank("log.sdc.words", Weight.CONVICTS, wrong), strength=0.7)
+    product = of_rank("job.rank.wrong-product", Weight.CONVICTS, wrong)
     context = DecisionContext(datetime(2026, 1, 1, tzinfo=UTC), job="llm", stalled=True)
-    (verdict,) = decide(chain, (), context)
+    (verdict,) = decide([product if proved else words], (), context)
     assert verdict.confidence is Confidence.MEDIUM
     assert recommend(verdict).action is action
