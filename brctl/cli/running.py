@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from brctl.actions.context import RunContext
 from brctl.cli import output
 from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation
@@ -40,6 +41,7 @@ from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Need, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import YES, needs_a_yes
+from brctl.playbook.overrides import Override
 from brctl.playbook.run import Run
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import event_line, run_page
@@ -120,8 +122,9 @@ async def run_playbook(
     # Who detaches is a watcher or another program: nobody thinks about the plan before the start.
     soon = consent.detach and not consent.dry_run and preloaded is None
     with preloading(RUN_PROGRAM, wanted=soon) as own:
+        asked = _ToRun(playbook, values, verdict, saved)
         run_dir, prepared = await _plan_and_start(
-            invocation, settings, playbook, values, verdict, consent, saved, preloaded or own
+            invocation, settings, asked, consent, preloaded or own
         )
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
@@ -130,26 +133,35 @@ async def run_playbook(
     return read_run(run_dir)
 
 
+@dataclass(frozen=True, slots=True)
+class _ToRun:
+    """What is to run: a playbook with its inputs, or one that was planned and saved."""
+
+    playbook: Playbook
+    values: Mapping[str, Json]
+    verdict: Verdict | None
+    saved: Mapping[str, Json] | None
+
+    async def plan(self, context: RunContext, override: Override | None) -> Prepared:
+        if self.saved is None:
+            return await prepare(context, self.playbook, self.verdict, self.values, override)
+        return await prepare_saved(context, self.playbook, self.saved, self.verdict, override)
+
+
 async def _plan_and_start(
     invocation: Invocation,
     settings: Settings,
-    playbook: Playbook,
-    values: Mapping[str, Json],
-    verdict: Verdict | None,
+    asked: _ToRun,
     consent: Consent,
-    saved: Mapping[str, Json] | None,
     preloaded: PreloadedProcess | None,
 ) -> tuple[Path, Prepared]:
     request = request_of(settings, consent)
     async with open_context(settings, output.say) as context:
-        if saved is None:
-            prepared = await prepare(context, playbook, verdict, values, request.override)
-        else:
-            prepared = await prepare_saved(context, playbook, saved, verdict, request.override)
+        prepared = await asked.plan(context, request.override)
         asks = _asks_first(invocation, prepared, consent)
         shows = asks or _asks_at_its_gate(invocation, prepared, consent)
         if consent.dry_run or shows:
-            prepared = await with_estimate(context, prepared, verdict)
+            prepared = await with_estimate(context, prepared, asked.verdict)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
