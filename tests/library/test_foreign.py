@@ -78,8 +78,8 @@ def test_a_program_that_is_missing_or_hangs_is_a_gap(tmp_path: Path) -> None:
     """It is named with the reason, and its process group is gone."""
     missing = wrapped(tmp_path, PLUGIN.replace("[sh, ", "[/nowhere/check_load, "))
     assert any("No such file" in gap.why for gap in run(missing).gaps)
-    hangs = wrapped(tmp_path, PLUGIN.replace("exit CODE", "sleep 60"))
-    assert any("did not end within" in gap.why for gap in run(hangs).gaps)
+    hangs = PLUGIN.replace("exit CODE", "sleep 600").replace("deadline: 60s", "deadline: 2s")
+    assert any("did not end within" in gap.why for gap in run(wrapped(tmp_path, hangs)).gaps)
 
 
 @pytest.mark.parametrize(
