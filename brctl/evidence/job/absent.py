@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
-from brctl.evidence.job.ends import SIGKILL, is_leaving
+from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
+from brctl.evidence.job.signals import was_killed
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
 from brctl.evidence.stacks.analyse import in_exchange
 from brctl.model.command import Outcome
@@ -107,7 +108,8 @@ def left_over(status: JobStatus) -> list[RankView]:
     """Ranks that live elsewhere while all others ended waiting: by watchdogs, and by no kill."""
     ended = [v for v in status.ranks if v.alive is False]
     waited = all(
-        v.phase == WAITING_PHASE and v.exit_status not in (None, 0, -SIGKILL) for v in ended
+        v.phase == WAITING_PHASE and v.exit_status not in (None, 0) and not was_killed(v)
+        for v in ended
     )
     return _who_waits(status)[1] if ended and waited else []
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import dropwhile
 
-from brctl.evidence.job.signals import began_there, crashed, name_of, was_told
+from brctl.evidence.job.signals import began_there, crashed, name_of, was_killed, was_told
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import (
@@ -19,7 +19,6 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
 PYTHON_EXCEPTION = 1
-SIGKILL = 9
 SAVING_PHASE = "checkpoint"
 
 LEAVING_LINES = 12
@@ -91,14 +90,14 @@ def _ended_without_a_word(view: RankView) -> bool:
     """A busy host records an end late: what the rank wrote last tells of it before."""
     early = view.exit_status in (0, None) and view.phase != DONE_PHASE
     said = view.exit_status is None and (is_leaving(view) or _ABORTED in view.last_words)
-    return view.alive is False and ((early and not said) or view.exit_status == -SIGKILL)
+    return view.alive is False and ((early and not said) or was_killed(view))
 
 
 def _how_it_ended(view: RankView) -> tuple[str, str]:
     """The kind of its evidence, and words for it."""
     if view.exit_status is None:
         return GONE_FIRST, "is not there, and nobody recorded that it ended,"
-    if view.exit_status == -SIGKILL:
+    if was_killed(view):
         return KILLED_FIRST, "was killed (SIGKILL)"
     if crashed(view):
         return CRASHED_FIRST, f"crashed ({name_of(view.exit_status)})"

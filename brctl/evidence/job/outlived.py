@@ -8,7 +8,7 @@ from brctl.evidence.job.ends import raised
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
-from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
 
 GROUP = "job.cgroup.path"
@@ -69,18 +69,28 @@ def outlived(
 
 def not_outlived(earlier: JobStatus, later: JobStatus) -> Iterable[Gap]:
     """Ranks that raised a moment ago and made no step since: the job may be about to end."""
-    steps = {view.rank: view.step for view in later.ranks}
+    after = {view.rank: view for view in later.ranks}
     for view in raised(earlier):
-        if (steps.get(view.rank) or 0) <= (view.step or 0):
+        then = after.get(view.rank)
+        if then is None or _steps_of(then, later) <= _steps_of(view, earlier):
             why = f"rank {view.rank} raised an exception in {view.phase}, and no step of its came"
             yield Gap(
                 Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{why} since: look again"
             )
 
 
+def _steps_of(view: RankView, status: JobStatus) -> int:
+    """The rank's step; of a living rank that tells none the job's, which takes part in each."""
+    return (status.step if view.step is None and view.alive else view.step) or 0
+
+
 def said_in_passing(evidence: Iterable[Evidence], status: JobStatus) -> bool:
-    """Whether a job that goes on said something that would stop another."""
-    return status.stalled is False and not status.ended and any(_is_said(e) for e in evidence)
+    """Whether a job that goes on said something that would stop another, or a rank raised.
+
+    What a rank raised may accuse nobody, as another's exception that it only passed on.
+    """
+    said = bool(raised(status)) or any(_is_said(item) for item in evidence)
+    return status.stalled is False and not status.ended and said
 
 
 def _is_said(item: Evidence) -> bool:

@@ -26,6 +26,9 @@ _CRASHED = frozenset(
 ALL_TOLD = 0.85
 """How sure it is that a job was told to stop of which every rank was; a launcher may have (own)."""
 
+_NONE_FAILED = "none failed by itself: a scheduler, a time limit or a person did it"
+_BESIDE = f"{{}} ended otherwise in {WAITING_PHASE}: a launcher stops the rest when one fails"
+
 
 def signal_of(status: int | None) -> int:
     """The number of the signal that ended a process; 0 for none, or where it is not known.
@@ -49,6 +52,11 @@ def name_of(status: int | None) -> str:
 def was_told(view: RankView) -> bool:
     """Ended by a signal with which processes are asked to stop."""
     return signal_of(view.exit_status) in _TOLD and view.phase != DONE_PHASE
+
+
+def was_killed(view: RankView) -> bool:
+    """Ended by SIGKILL, which a shell passes on as 137."""
+    return signal_of(view.exit_status) == signal.SIGKILL
 
 
 def crashed(view: RankView) -> bool:
@@ -85,22 +93,26 @@ def _failed_by_itself(view: RankView) -> bool:
 
 
 def told_to_stop(status: JobStatus) -> Iterable[Evidence]:
-    """One observation where the ranks of most nodes were told, and the rest only lost them."""
+    """One observation where the ranks of most nodes were told, and the rest only lost them.
+
+    A rank that ended while it waited may have failed there itself: CUDA's errors come late.
+    """
     told = [view for view in status.ranks if was_told(view)]
     if 2 * len(told) <= len(status.ranks) or len(told) < 2 or _others_ended(status, told):
         return
     names = ", ".join(sorted({name_of(view.exit_status) for view in told}))
+    lost = sum(view.alive is not True and view not in told for view in status.ranks)
     yield Evidence(
         kind="job.told-to-stop",
         subject=Subject(""),
-        weight=Weight.CONVICTS,
+        weight=Weight.HINTS if lost else Weight.CONVICTS,
         fault=FaultClass.PREEMPTION_SIGTERM,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=f"{len(told)} of {len(status.ranks)} ranks were told to stop ({names}), and none"
-        " failed by itself: a scheduler, a time limit or a person did it",
+        text=f"{len(told)} of {len(status.ranks)} ranks were told to stop ({names}), and "
+        + (_BESIDE.format(lost) if lost else _NONE_FAILED),
         raw=" ".join(f"rank {view.rank}: {view.exit_status}" for view in told[:8]),
-        strength=ALL_TOLD,
+        strength=None if lost else ALL_TOLD,
     )
 
 

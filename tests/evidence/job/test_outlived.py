@@ -6,6 +6,7 @@ import pytest
 
 from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived, said_in_passing
 from brctl.evidence.job.storage import storage
+from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -106,6 +107,48 @@ def test_a_rank_that_raised_and_made_no_step_since_is_a_gap(then: dict[str, obje
     (gap,) = not_outlived(status(ranks=ending), status(ranks=later))
     assert (gap.subject, "raised an exception" in gap.why) == (Subject("n3", "rank:2"), True)
     assert not list(not_outlived(status(ranks=ending), status(41)))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "ray.train.base_trainer.TrainingFailedError: the run failed",
+        "RuntimeError: some process died",
+    ],
+)
+def test_a_rank_that_passed_on_anothers_exception_is_looked_at_again(last: str) -> None:
+    """It accuses nobody, so that the second look was left out: no-fault at 0.95 of a dying job."""
+    words = RAISED.replace(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.83 GiB.", last
+    )
+    views = status().ranks
+    ending = status(ranks=(*views[:2], replace(views[2], last_words=words), *views[3:]))
+    logs = [RankLog(v.rank, v.node, v.last_words, alive=True) for v in ending.ranks]
+    against_some = {Weight.HINTS, Weight.CONVICTS}
+    evidence = assess_log_lines(logs, advancing=True)
+    assert not against_some & {item.weight for item in evidence}
+    assert said_in_passing(evidence, ending)
+    assert not said_in_passing(evidence, replace(ending, stalled=True))
+    assert not said_in_passing((), status())
+
+
+HANDLED = RAISED.replace("torch.OutOfMemoryError", "ImportError: flash_attn, falling back")
+
+
+def silent_but_one(step: int, **rank_3: object) -> JobStatus:
+    """Rank 0 prints the steps; rank 3's short log ends in a traceback that it handled."""
+    one, *rest = status(step).ranks
+    views = [replace(view, step=None) for view in rest]
+    views[2] = replace(views[2], last_words=HANDLED, **rank_3)  # type: ignore[arg-type]  # by name
+    return status(step, ranks=(one, *views))
+
+
+def test_a_rank_without_steps_of_its_own_takes_part_in_its_jobs() -> None:
+    """It was unknown at every look of a healthy job."""
+    assert not list(not_outlived(silent_but_one(100), silent_but_one(900)))
+    assert list(not_outlived(silent_but_one(100), silent_but_one(100)))
+    ended = silent_but_one(101, alive=False, exit_status=1)
+    assert list(not_outlived(silent_but_one(100), ended))
 
 
 def test_what_a_rank_printed_before_it_went_on_or_waited_is_no_gap() -> None:

@@ -146,9 +146,9 @@ def test_long_work_that_outlasted_the_others_watchdogs_is_a_lead_on_its_node() -
 
 
 @pytest.mark.parametrize(
-    "end", [{**ABORTED, "exit_status": -9}, {**ABORTED, "phase": "forward"},
-            {**ABORTED, "exit_status": 0}],
-    ids=["killed", "crashed", "left"],
+    "end", [{**ABORTED, "exit_status": -9}, {**ABORTED, "exit_status": 137},
+            {**ABORTED, "phase": "forward"}, {**ABORTED, "exit_status": 0}],
+    ids=["killed", "killed under a shell", "crashed", "left"],
 )  # fmt: skip
 def test_where_the_others_ended_otherwise_the_one_left_over_holds_nobody_up(
     end: Mapping[str, object],
