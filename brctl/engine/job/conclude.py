@@ -15,7 +15,6 @@ from brctl.evidence.flight.dump import Dump
 from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
 from brctl.evidence.job.absent import left_over
 from brctl.evidence.job.assess import assess_job, job_gaps
-from brctl.evidence.job.busy_hosts import slowed_by_hosts
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived
@@ -98,7 +97,7 @@ def conclude(
     return decide(
         (*evidence, *of_ranks, *of_hang),
         (*gaps, *unread, *unseen),
-        replace(_context(job.status, reports, inventory, now), unreached=unreached, ailing=ailing),
+        replace(_context(job.status, inventory, now), unreached=unreached, ailing=ailing),
     )
 
 
@@ -188,18 +187,15 @@ def _rank_text(view: RankView) -> RankLog:
     return RankLog(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 
-def _context(
-    status: JobStatus, reports: Sequence[NodeReport], inventory: Inventory, now: datetime
-) -> DecisionContext:
-    """What is known of a job besides the evidence; what busy hosts slow has a pace nobody knows."""
-    by_hosts = slowed_by_hosts(status, reports)
+def _context(status: JobStatus, inventory: Inventory, now: datetime) -> DecisionContext:
+    """What is known of a job besides the evidence."""
     return DecisionContext(
         decided_at=now,
         job=status.job.name,
         job_step=status.step,
         stalled=status.stalled,
         ranks={node: status.job.ranks_on(node) for node in status.job.nodes},
-        usual_pace=None if by_hosts else usual_pace(status),
+        usual_pace=usual_pace(status),
         leaves=_leaves(inventory, status.job.nodes),
     )
 

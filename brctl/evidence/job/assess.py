@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
-from brctl.evidence.job.busy_hosts import are_busy, slowed_by_hosts
+from brctl.evidence.job.busy_hosts import are_busy, hosts_may_account
 from brctl.evidence.job.cpu_waits import cpu_waits
 from brctl.evidence.job.data.replays import replays_that_differ
 from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
@@ -43,7 +43,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *non_finite(status),
         *wrong_numbers(status),
         *jumps(status),
-        *slower(status, busy, slowed_by_hosts(status, outcomes.values())),
+        *slower(status, busy, hosts_may_account(status, outcomes.values())),
         *_late_ranks(status, busy),
         *cpu_waits(status, outcomes.values(), busy),
         *held_back(status),

@@ -1,4 +1,4 @@
-"""Hosts with more to do than they have processors, and what that alone does to a job's steps."""
+"""Hosts with more to do than they have processors, and what that may do to a job's steps."""
 
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median
@@ -35,11 +35,11 @@ def of_ranks(status: JobStatus, reports: Iterable[NodeReport], name: str) -> Map
     return read
 
 
-def slowed_by_hosts(status: JobStatus, reports: Collection[NodeReport]) -> str:
-    """Words where busy hosts account for steps that became longer; "" where they do not.
+def hosts_may_account(status: JobStatus, reports: Collection[NodeReport]) -> str:
+    """Words where busy hosts may account for steps that became longer; "" where they do not.
 
-    Without the time for which every rank stands without a CPU, steps would be as long as before.
-    One rank that has its CPU is as slow for another reason.
+    They may where every rank has a thread that stands without a CPU for as much of a step as steps
+    have grown. It proves nothing: no step may need that thread, and it may have stood before.
     """
     change = slow_down(status.history)
     waits = of_ranks(status, reports, "waits_pct")
@@ -51,8 +51,8 @@ def slowed_by_hosts(status: JobStatus, reports: Collection[NodeReport]) -> str:
     if min(waits.values()) < 100.0 * change.growth_s / change.now_s:
         return ""
     return (
-        "; its hosts have more to do than they can, and ranks are ready without a CPU for"
-        f" {median(waits.values()):.0f} % of the time: that alone accounts for it"
+        "; its hosts have more to do than they can, and the usual rank has a thread that is ready"
+        f" without a CPU for {median(waits.values()):.0f} % of the time: that may account for it"
     )
 
 

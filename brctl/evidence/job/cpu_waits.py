@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from statistics import median
 
 from brctl.evidence.job.busy_hosts import CPU_CHECK, LEAST_RANKS, of_ranks
-from brctl.evidence.job.history import slow_down
+from brctl.evidence.job.history import slow_down, usual_pace
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
@@ -54,7 +54,7 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
         bound, waited_for = _bound_otherwise(rank, cpus), _is_waited_for(rank, status)
         # The reading is of the most delayed thread, which may be one that no step needs.
         convicts = slower and _stands_out(pct, usual_pct) and (bool(bound) or waited_for)
-        chance = busy and not (slower or bound or waited_for)
+        chance = busy and usual_pace(status) is True and not (bound or waited_for)
         alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
         yield Evidence(
             kind="job.cpu.waits",
@@ -76,7 +76,7 @@ def _stands_out(pct: float, usual_pct: float) -> bool:
 
 
 def _weight(convicts: bool, chance: bool) -> Weight:
-    """On busy hosts somebody always waits longest; unless steps suffer, that is chance."""
+    """On busy hosts somebody always waits longest; where steps keep their pace, that is chance."""
     if chance:
         return Weight.CONTEXT
     return Weight.CONVICTS if convicts else Weight.HINTS

@@ -127,7 +127,7 @@ def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Eviden
     Args:
         status: The job.
         busy: Its hosts have more to do than they can.
-        by_hosts: Words where that alone accounts for it: then it is context.
+        by_hosts: Words where that may account for it.
     """
     change = None if status.stalled else slow_down(status.history)
     if change is None:
@@ -139,9 +139,9 @@ def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Eviden
     yield Evidence(
         kind=SLOW_LOADER if all_load else "job.steps.slower",
         subject=Subject(""),
-        weight=Weight.CONTEXT if by_hosts else Weight.CONVICTS if sure else Weight.HINTS,
+        weight=Weight.CONVICTS if sure else Weight.HINTS,
         fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
-        role=Role.CONTEXT if by_hosts else Role.ROOT,
+        role=Role.ROOT,
         source=RANKS_CHECK,
         text=f"a step takes {change.now_s:.3g} s since about step {change.since}; before, it took"
         f" {change.before_s:.3g} s{_where(change)}{said}",

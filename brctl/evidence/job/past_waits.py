@@ -6,20 +6,18 @@ from datetime import datetime, timedelta
 
 from brctl.evidence.job.history import usual_pace
 from brctl.model.evidence import Evidence, Role, Weight
-from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 
 LONG_SINCE = timedelta(minutes=5)
 """Steps for so long after a line of waiting prove that it is over, or never was theirs (own)."""
 
-_OF_KERNEL = "host.kernel."
 _WAITS = frozenset(
     {
-        FaultClass.HOST_KERNEL, FaultClass.STORAGE_CHECKPOINT, FaultClass.NETWORK_LINK,
-        FaultClass.NETWORK_ETH, FaultClass.NETWORK_IB,
+        "host.kernel.hung_task", "host.kernel.nfs_hangs", "host.kernel.nic_queue_stuck",
+        "host.kernel.nic_link_down",
     }
 )  # fmt: skip
-"""Classes of kernel lines that tell of something that waits: a job that waited stood still."""
+"""Kernel lines that tell of something that waits: a job that waited stood still."""
 
 _WHY = f"the job made steps more than {LONG_SINCE.total_seconds() / 60:.0f} min after it"
 
@@ -27,8 +25,11 @@ _WHY = f"the job made steps more than {LONG_SINCE.total_seconds() / 60:.0f} min 
 def without_past_waits(
     evidence: Iterable[Evidence], status: JobStatus, now: datetime
 ) -> tuple[Evidence, ...]:
-    """The evidence, with kernel hints of waits as context where the job made steps long after."""
-    if status.stalled is not False or status.progress_age_s is None or usual_pace(status) is False:
+    """The evidence, with kernel hints of waits as context where the job made steps long after.
+
+    At their usual pace: slower steps may still be that wait, and an unknown pace proves nothing.
+    """
+    if status.stalled is not False or status.progress_age_s is None or not usual_pace(status):
         return tuple(evidence)
     latest = now - timedelta(seconds=status.progress_age_s) - LONG_SINCE
     return tuple(_context(item) if _is_past_wait(item, latest) else item for item in evidence)
@@ -36,8 +37,8 @@ def without_past_waits(
 
 def _is_past_wait(item: Evidence, latest: datetime) -> bool:
     """A hint of a wait from before this moment; what convicts is no wait that passes."""
-    of_kernel = item.kind.startswith(_OF_KERNEL) and item.fault in _WAITS
-    return of_kernel and item.weight is Weight.HINTS and item.at is not None and item.at < latest
+    waited = item.kind in _WAITS and item.weight is Weight.HINTS
+    return waited and item.at is not None and item.at < latest
 
 
 def _context(item: Evidence) -> Evidence:

@@ -95,6 +95,8 @@ def test_on_busy_hosts_one_rank_that_waits_longest_is_chance_while_steps_do_not_
     """Bound to fewer CPUs, or waited for, it is a hint there as well."""
     (found,) = judge({**USUAL, 2: 55.0}, {}, STEADY, busy=True, wait_s=0.3)
     assert found.weight is Weight.CONTEXT
+    (unknown,) = judge({**USUAL, 2: 95.0}, {}, StepHistory(), busy=True, wait_s=None)
+    assert unknown.weight is Weight.HINTS  # how steps were before nobody knows
     (bound,) = judge({**USUAL, 2: 55.0}, {2: 1}, STEADY, busy=True, wait_s=0.3)
     (waited_for,) = judge({**USUAL, 2: 55.0}, {}, STEADY, busy=True)
     assert (bound.weight, waited_for.weight) == (Weight.HINTS, Weight.HINTS)

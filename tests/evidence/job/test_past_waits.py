@@ -8,6 +8,8 @@ import pytest
 from brctl.evidence.job.past_waits import without_past_waits
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import StepHistory
+from tests.evidence.job.test_cpu_waits import SLOWER, STEADY
 from tests.evidence.job.test_outlived import against, status
 
 NOW = datetime(2026, 3, 14, 9, tzinfo=UTC)
@@ -20,13 +22,28 @@ NOW = datetime(2026, 3, 14, 9, tzinfo=UTC)
         ("host.kernel.hung_task", FaultClass.HOST_KERNEL, Weight.HINTS, 1, False, True),
         ("host.kernel.hung_task", FaultClass.HOST_KERNEL, Weight.HINTS, 60, True, True),
         ("host.kernel.oops", FaultClass.HOST_KERNEL, Weight.CONVICTS, 60, False, True),
+        ("host.kernel.nfs_hangs", FaultClass.STORAGE_CHECKPOINT, Weight.HINTS, 60, False, False),
+        ("host.kernel.disk_error", FaultClass.STORAGE_CHECKPOINT, Weight.HINTS, 60, False, True),
+        ("host.kernel.nic_hot", FaultClass.NETWORK_IB, Weight.HINTS, 60, False, True),
+        ("host.kernel.nic_unplugged", FaultClass.NETWORK_LINK, Weight.HINTS, 60, False, True),
         ("host.kernel.memory_corrected", FaultClass.NODE_FAILURE, Weight.HINTS, 60, False, True),
     ],
 )
 def test_a_wait_of_long_ago_says_nothing_of_a_job_that_makes_steps(
     kind: str, fault: FaultClass, weight: Weight, minutes: int, stalled: bool, counts: bool
 ) -> None:
-    """A wait would have stopped it; what convicts, and errors of memory, are no waits."""
+    """A wait would have stopped it; heat, a cable, a bad disk and bad memory are no waits."""
     told = replace(against(kind, fault), weight=weight, at=NOW - timedelta(minutes=minutes))
-    (judged,) = without_past_waits([told], status(stalled=stalled, progress_age_s=0.1), NOW)
+    job = status(stalled=stalled, progress_age_s=0.1, history=STEADY)
+    (judged,) = without_past_waits([told], job, NOW)
     assert (judged.weight is weight) is counts
+
+
+@pytest.mark.parametrize("history", [SLOWER, StepHistory()])
+def test_a_wait_counts_where_steps_are_slower_or_nobody_knows_how_they_were(
+    history: StepHistory,
+) -> None:
+    told = against("host.kernel.hung_task", FaultClass.HOST_KERNEL)
+    told = replace(told, weight=Weight.HINTS, at=NOW - timedelta(minutes=60))
+    job = status(stalled=False, progress_age_s=0.1, history=history)
+    assert without_past_waits([told], job, NOW) == (told,)
