@@ -6,11 +6,12 @@ thousands of times (grouped); an event of last week is history, not the cause of
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from brctl.evidence.gpu_names import gpu_name, gpu_names
+from brctl.evidence.kernel_ends import ENDED, HAS_ENDED, NOT_OVER, Over, overs
 from brctl.evidence.kernel_line import YEARS, KernelLine, parse_kernel_line
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import RAW_LIMIT, Reading
@@ -28,23 +29,6 @@ from brctl.model.sweeps.report import CheckResult, NodeReport
 
 FRESH = timedelta(hours=24)
 """An older event is history: the machine has run since, or was repaired (own judgement)."""
-
-RESET_MARK = "brctl: every GPU of this node was reset"
-"""What gpu.reset leaves in the kernel log: what the driver said before it is history."""
-
-DRIVER_LOADS = "NVRM: loading NVIDIA UNIX "
-"""The driver starts anew, with every GPU: what ails one still is measured, not remembered."""
-
-_WAS_RESET = "older than the reset of the GPUs"
-_ENDED = "the kernel has said since that it is over"
-
-_ENDS = {
-    "host.kernel.nfs_hangs": re.compile(r"nfs: server (?P<what>\S{1,255}) (?:not responding|OK)\b"),
-    "host.kernel.cpu_throttled": re.compile(
-        r"(?P<what>CPU\d{1,5}): .{0,20}temperature(?:/speed normal| above)", re.IGNORECASE
-    ),
-}
-"""Troubles whose end the kernel tells as well, and what both lines name."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -68,7 +52,7 @@ _FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.4
 
 @dataclass(frozen=True, slots=True)
 class _KernelEvent:
-    """One judged line before grouping; `over` says since when it is history, "" for not."""
+    """One judged line before grouping; `over` says why it is history, and when it ended."""
 
     kind: str
     device: str
@@ -77,7 +61,7 @@ class _KernelEvent:
     role: Role
     text: str
     line: KernelLine
-    over: str = ""
+    over: Over = NOT_OVER
 
 
 def judge_xid_lines(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
@@ -100,49 +84,21 @@ def _judge(
     boot_at = _boot_at(report, result)
     texts = [m.value for m in result.measurements if m.name == spec.name]
     lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
-    said = [(number, line, event_of(line)) for number, line in enumerate(lines)]
-    ends = [(number, line) for number, line, event in said if event is None and _ends(line)]
-    events = [
-        replace(event, over=_why_over(number, event, ends))
-        for number, _, event in said
-        if event is not None
-    ]
+    said = [(line, event_of(line)) for line in lines]
+    whys = overs([(line, event.kind if event else "") for line, event in said])
+    events = [replace(e, over=why) for (_, e), why in zip(said, whys, strict=True) if e]
     uuids = {**_uuids_in(lines), **_uuid_by_pci(report)}
     names = gpu_names(report) if events else {}
     judged = [_evidence(report, result, uuids, names, group) for group in _grouped(events)]
     found = tuple(_with_victims(judged))
-    if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
+    if not any(_speaks_against(item) for item in found):
         found += tuple(_all_quiet(report, result, cleared))
     return Reading(evidence=found)
 
 
-def _ends(line: KernelLine) -> bool:
-    return _resets(line) or any(pattern.search(line.message) for pattern in _ENDS.values())
-
-
-def _why_over(number: int, event: _KernelEvent, ends: Sequence[tuple[int, KernelLine]]) -> str:
-    """What a later line says that makes an event history; "" where none does."""
-    later = [line for place, line in ends if _before(number, event.line, (place, line))]
-    if any(_resets(line) for line in later):
-        return _WAS_RESET
-    pattern = _ENDS.get(event.kind)
-    began = pattern.search(event.line.message) if pattern else None
-    if pattern is None or began is None:
-        return ""
-    ended = (pattern.search(line.message) for line in later)
-    return _ENDED if any(end and end["what"] == began["what"] for end in ended) else ""
-
-
-def _resets(line: KernelLine) -> bool:
-    return RESET_MARK in line.message or line.message.startswith(DRIVER_LOADS)
-
-
-def _before(number: int, line: KernelLine, reset: tuple[int, KernelLine]) -> bool:
-    """Whether a line is older than a reset: by the kernel's clock, else by its place."""
-    place, mark = reset
-    if line.uptime_s is not None and mark.uptime_s is not None:
-        return line.uptime_s < mark.uptime_s
-    return number < place
+def _speaks_against(item: Evidence) -> bool:
+    """Whether a log is not quiet for it: a trouble of today that ended was one."""
+    return item.kind.endswith(HAS_ENDED) or item.weight in (Weight.HINTS, Weight.CONVICTS)
 
 
 def _all_quiet(report: NodeReport, result: CheckResult, cleared: FaultClass) -> Iterator[Evidence]:
@@ -269,7 +225,7 @@ def _grouped(events: Iterable[_KernelEvent]) -> Iterable[list[_KernelEvent]]:
     """Events of one kind on one device together, in the order of their first line."""
     groups: dict[tuple[str, str, str], list[_KernelEvent]] = {}
     for event in events:
-        groups.setdefault((event.kind, event.device, event.over), []).append(event)
+        groups.setdefault((event.kind, event.device, event.over.why), []).append(event)
     return groups.values()
 
 
@@ -280,17 +236,20 @@ def _evidence(
     names: Mapping[str, str],
     group: list[_KernelEvent],
 ) -> Evidence:
-    """One group as evidence: judged by its latest line, dated by it."""
+    """One group as evidence: judged and dated by its latest line, or dated by its end."""
     latest = max(group, key=lambda e: (e.line.at is not None, e.line.at or _LONG_AGO))
     worst = max(group, key=lambda e: list(Weight).index(e.weight))
     slot = latest.device.removeprefix("pci:")
     device = uuids.get(slot, latest.device)
     name = names.get(latest.device) or (gpu_name("", slot) if slot in uuids else "")
-    over = latest.over or ("older than a day" if _is_old(report, latest.line.at) else "")
+    at = _latest_end(group) if latest.over.why == ENDED else latest.line.at
+    old = _is_old(report, at)
+    ended = latest.over.why == ENDED and not old
+    over = latest.over.why or ("older than a day" if old else "")
     times = f" ({len(group)} times)" if len(group) > 1 else ""
-    age = f"; {over}, so history" if over else ""
+    age = f"; {over}{'' if ended else ', so history'}" if over else ""
     return Evidence(
-        kind=latest.kind,
+        kind=latest.kind + HAS_ENDED if ended else latest.kind,
         subject=Subject(report.node, device, name),
         weight=Weight.CONTEXT if over else worst.weight,
         fault=worst.fault,
@@ -298,8 +257,12 @@ def _evidence(
         source=result.check,
         text=f"{worst.text}{times}{age}"[:RAW_LIMIT],
         raw=worst.line.raw[:RAW_LIMIT],
-        at=latest.line.at,
+        at=at,
     )
+
+
+def _latest_end(group: Iterable[_KernelEvent]) -> datetime | None:
+    return max((e.over.at for e in group if e.over.at is not None), default=None)
 
 
 def _is_old(report: NodeReport, at: datetime | None) -> bool:

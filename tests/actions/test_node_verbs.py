@@ -9,7 +9,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, FailureKind
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs.context import JournalledRun, for_run
-from brctl.evidence.kernel_log import RESET_MARK
+from brctl.evidence.kernel_ends import RESET_MARK
 from brctl.model.runs.playbook import Json
 from tests.fakes.run_context import FakeContext, fake_context
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.evidence.kernel_log import RESET_MARK
+from brctl.evidence.kernel_ends import RESET_MARK
 from tests.checks.probes import load_probe, read
 from tests.timeouts import TIMEOUT_S
 

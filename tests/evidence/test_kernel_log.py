@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brctl.evidence import kernel_ends
+from brctl.evidence.kernel_ends import RESET_MARK, overs
 from brctl.evidence.kernel_line import parse_kernel_line
-from brctl.evidence.kernel_log import RESET_MARK, judge_kernel_lines, judge_xid_lines
+from brctl.evidence.kernel_log import judge_kernel_lines, judge_xid_lines
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signatures.kernel import SIGNATURES
@@ -19,7 +21,7 @@ from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS, find_xid
 from brctl.model.command import Outcome
-from brctl.model.evidence import Role, Weight
+from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.sweeps.check import MeasurementSpec
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from tests.evidence.logs.examples import EXAMPLES
@@ -249,20 +251,76 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 )  # fmt: skip
 def test_what_the_kernel_says_is_over_is_history(trouble: str, over: str, other: str) -> None:
     """Of the same server or core, and said after it."""
-
-    def weights(*lines: str) -> set[Weight]:
-        rows = [f"4,{n},{3990 + n}000000,-;{text}" for n, text in enumerate(lines)]
-        result = CheckResult(
-            "host.kernel", ProbeStatus.MEASURED,
-            (
-                Measurement("host.kernel.uptime_s", "", 4000.0),
-                *(Measurement("host.kernel.line", "", row) for row in rows),
-            ),
-        )  # fmt: skip
-        report = NodeReport("n1", Outcome.ANSWERED, (result,), received_at=NOW)
-        spec = MeasurementSpec("host.kernel.line", "text", "line")
-        return {item.weight for item in judge_kernel_lines(report, result, spec).evidence}
-
     assert weights(trouble, over) == {Weight.CONTEXT}
     for still in ((trouble,), (trouble, other), (over, trouble), (trouble, over, trouble)):
         assert weights(*still) & {Weight.HINTS, Weight.CONVICTS}
+
+
+HOT = "CPU3: Core temperature above threshold, cpu clock throttled (total events = 7)"
+COOL = "CPU3: Core temperature/speed normal"
+SILENT, BACK = "nfs: server fs1 not responding, timed out", "nfs: server fs1 OK"
+
+
+def test_what_ends_three_times_is_not_over() -> None:
+    """Linux writes an end after each line of a throttling that goes on, 0.9 ms later."""
+    assert weights(*[HOT, COOL] * 2) == {Weight.CONTEXT}
+    assert weights(*[HOT, COOL] * 90) & {Weight.HINTS, Weight.CONVICTS}
+
+
+def test_a_package_is_not_cool_because_a_core_is() -> None:
+    package = HOT.replace("Core", "Package")
+    assert weights(package, COOL) & {Weight.HINTS, Weight.CONVICTS}
+
+
+def test_each_process_tells_of_one_silence_of_a_server() -> None:
+    assert weights(*[SILENT] * 20, *[BACK] * 20) == {Weight.CONTEXT}
+
+
+def test_a_log_with_a_trouble_that_ended_clears_nobody() -> None:
+    """It is dated by its end, which says whether a job's steps came after it."""
+    (found,) = host_evidence(SILENT, BACK)
+    assert (found.kind, found.at) == ("host.kernel.nfs_hangs.ended", NOW - timedelta(seconds=9))
+    assert [item.weight for item in host_evidence("eth0: quiet")] == [Weight.CLEARS]
+
+
+def test_a_log_of_troubles_and_their_ends_is_looked_through_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted in searches and not in seconds: two or three for each line."""
+    counting = {kind: Counting(pattern) for kind, pattern in kernel_ends._ENDS.items()}
+    monkeypatch.setattr(kernel_ends, "_ENDS", counting)
+    lines = [parse_kernel_line(text) for text in (SILENT, BACK) for _ in range(500)]
+    kinds = ["host.kernel.nfs_hangs"] * 500 + [""] * 500
+    assert all(over.why for over in overs(list(zip(lines, kinds, strict=True)))[:500])
+    assert sum(pattern.searches for pattern in counting.values()) <= 3 * len(lines)
+
+
+class Counting:
+    """A pattern that counts its searches."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.searches = pattern, 0
+
+    def search(self, text: str) -> re.Match[str] | None:
+        self.searches += 1
+        return self.pattern.search(text)
+
+
+def weights(*lines: str) -> set[Weight]:
+    return {item.weight for item in host_evidence(*lines)}
+
+
+def host_evidence(*lines: str) -> tuple[Evidence, ...]:
+    """Of lines a second apart, the first ten seconds ago."""
+    rows = [f"4,{n},{3990 + n}000000,-;{text}" for n, text in enumerate(lines)]
+    result = CheckResult(
+        "host.kernel", ProbeStatus.MEASURED,
+        (
+            Measurement("host.kernel.uptime_s", "", 4000.0),
+            Measurement("host.kernel.lines_read", "", 180),
+            *(Measurement("host.kernel.line", "", row) for row in rows),
+        ),
+    )  # fmt: skip
+    report = NodeReport("n1", Outcome.ANSWERED, (result,), received_at=NOW)
+    spec = MeasurementSpec("host.kernel.line", "text", "line")
+    return judge_kernel_lines(report, result, spec).evidence

@@ -12,7 +12,7 @@ from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
 from brctl.actions.readings import readings_of
-from brctl.evidence.kernel_log import RESET_MARK
+from brctl.evidence.kernel_ends import RESET_MARK
 from brctl.model.command import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign

@@ -19,7 +19,7 @@ from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived
 from brctl.evidence.job.pace import patience_s
-from brctl.evidence.job.past_waits import without_past_waits
+from brctl.evidence.job.past_waits import with_waits_that_ended, without_past_waits
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.evidence.logs.signature import Signature
@@ -88,6 +88,7 @@ def conclude(
         return decide(evidence, gaps, context)
     evidence = of_this_job(evidence, job.status, reports)
     evidence = without_past_waits(evidence, job.status, now)
+    evidence = with_waits_that_ended(evidence, job.status, now)
     of_ranks, unread = job.ranks
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)

@@ -16,6 +16,7 @@ SEEDS = (
     "0000:00:00.0 ", "1234:", "x.y.", " | ", "nan ", "failed to ", "checkpoint ", "pcie ", "GPU 1 ",
     "nvlink ", "uncorrectable ", "link ", "host:1:1 [0] ", "Jan  1 00:00:00 ", "'\"", 'File "',
     "got completion ", "expected 8 gpus ", "error reading the ", "connect to ",
+    "w.-", "bond0: (slave ",
 )  # fmt: skip
 
 
@@ -40,3 +41,19 @@ def test_a_whole_line_is_read_quickly(seed: str) -> None:
     before = time.process_time()
     reader.read(1, (seed * TEXT_LIMIT).encode())
     assert time.process_time() - before < 2.0
+
+
+@pytest.mark.parametrize("row", ["net.link-down", "over.bond-slave", "over.no-path"])
+def test_a_name_is_looked_for_from_its_beginning_only(row: str) -> None:
+    """From each of its characters it would cost the square of its length."""
+    (expression,) = (s.compiled for s in SHIPPED if s.name == row)
+    for tail in LEGS:
+        found = expression.search(f"kernel: bond0{tail}")
+        assert (found is None) or not expression.search("w" * TEXT_LIMIT + tail)
+    assert any(expression.search(f"kernel: bond0{tail}") for tail in LEGS)
+
+
+LEGS = (
+    ": (slave eth1): link status definitely down", ": (slave eth1): link status definitely up",
+    ": remaining active paths: 1",
+)  # fmt: skip
