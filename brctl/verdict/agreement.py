@@ -6,7 +6,8 @@ on most nodes stand elsewhere than the rest, none of these nodes is to blame. Wh
 node behind one leaf is silent at once, the leaf is what they have in common; where one directory
 is full on every node, no node is to blame for it. Where most nodes were not reached at all, what
 they share is the way to them, and nothing is held against any of them. Probes that wait for one
-driver are one witness, where no rank of that node bears them out.
+driver are one witness, where no rank of that node bears them out and the job goes on, or has a
+cause on another node.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ from brctl.verdict.belief import BEHAVIOUR
 
 _SILENT_LEAF = "topology.leaf.silent"
 
+_ACCUSES = (Weight.HINTS, Weight.CONVICTS)
+
 LEAST_BEHIND_A_LEAF = 2
 """One silent node is a node; two that are all of their leaf are the leaf (own)."""
 
@@ -29,10 +32,11 @@ def agreed(
     leaves: Mapping[str, str],
     unreached: UnreachedTogether | None = None,
     nodes: Collection[str] = (),
+    stalled: bool | None = None,
 ) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
     sound = _nobodys_hang(_without_contradictions(tuple(evidence)), nodes)
-    sound = _one_witness(sound) if nodes else sound
+    sound = _one_witness(sound, advances=stalled is False) if nodes else sound
     by_leaf = _by_leaf(sound, leaves)
     return _full_everywhere(_by_way(by_leaf, unreached))
 
@@ -59,13 +63,20 @@ def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedTogether
     return not named & set(unreached.nodes) and [i.kind for i in evidence].count(_SILENT_LEAF) == 1
 
 
-def _one_witness(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Of the probes that waited for a node's driver one, where none of its ranks is in trouble."""
-    borne_out = {i.subject.node for i in evidence if i.source in BEHAVIOUR and i.role is Role.ROOT}
+def _one_witness(evidence: Sequence[Evidence], *, advances: bool) -> tuple[Evidence, ...]:
+    """Of the probes that waited for a node's driver one, where none of its ranks is in trouble.
+
+    A job that stands still with no cause elsewhere may stand still for that driver.
+    """
+    roots = [i for i in evidence if i.role is Role.ROOT]
+    borne_out = {i.subject.node for i in roots if i.source in BEHAVIOUR}
+    accused = {i.subject.node for i in roots if i.weight in _ACCUSES} - {""}
     waited: dict[str, list[Evidence]] = {}
     for item in evidence:
-        if item.kind == DRIVER_HANG and item.subject.node not in borne_out:
-            waited.setdefault(item.subject.node, []).append(item)
+        node = item.subject.node
+        elsewhere = advances or bool(accused - {node})
+        if item.kind == DRIVER_HANG and node not in borne_out and elsewhere:
+            waited.setdefault(node, []).append(item)
     told = {min(items, key=lambda i: i.source) for items in waited.values()}
     further = {item for items in waited.values() for item in items} - told
     return tuple(

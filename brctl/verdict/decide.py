@@ -75,7 +75,9 @@ def decide(
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
-    sound = agreed(set(evidence), context.leaves, context.unreached, context.ranks or ())
+    sound = agreed(
+        set(evidence), context.leaves, context.unreached, context.ranks or (), context.stalled
+    )
     chain = sorted(beside_other_clocks(sound, context.stalled), key=_chain_key)
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)

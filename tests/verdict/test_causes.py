@@ -7,6 +7,7 @@ import pytest
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DRIVER_HANG
 from brctl.model.fault import FaultClass
+from brctl.model.verdict import Confidence
 from brctl.verdict.decide import DecisionContext, decide
 from tests.verdict.test_belief import CONTEXT, NOW, seen
 
@@ -175,14 +176,32 @@ def test_the_few_clocks_that_differ_are_all_named() -> None:
     assert verdict.nodes == ("n2", "n5")
 
 
+OF_A_JOB = replace(CONTEXT, ranks={"n3": (2,), "n4": (3,)})
+
+
+def late_answers(node: str) -> list[Evidence]:
+    """Each probe that asked the node's driver ran out of time; all others were on time."""
+    return [
+        replace(seen(node, FaultClass.DRIVER_FIRMWARE, Weight.HINTS, check), kind=DRIVER_HANG)
+        for check in ("gpu.ecc", "gpu.clocks", "gpu.nvlink", "gpu.pcie", "gpu.devices")
+    ]
+
+
 def test_probes_that_wait_for_one_driver_are_one_witness() -> None:
     """Five late answers of one node are one sign, until a rank of that node is in trouble too."""
     driver, lost = FaultClass.DRIVER_FIRMWARE, FaultClass.GPU_LOST
-    late = [
-        replace(seen("n3", driver, Weight.HINTS, check), kind=DRIVER_HANG)
-        for check in ("gpu.ecc", "gpu.clocks", "gpu.nvlink", "gpu.pcie")
-    ]
-    job = replace(CONTEXT, ranks={"n3": (2,), "n4": (3,)})
-    assert [v.nodes for v in decide([*late, seen("n4", lost)], (), job)] == [("n4",)]
+    late = late_answers("n3")
+    assert [v.nodes for v in decide([*late, seen("n4", lost)], (), OF_A_JOB)] == [("n4",)]
     stuck = seen("n3", HANG, source="job.ranks")
-    assert decide([*late, stuck], (), job)[0].fault is driver
+    assert decide([*late, stuck], (), OF_A_JOB)[0].fault is driver
+
+
+def test_a_driver_that_answers_nobody_is_named_where_a_job_stands_still_for_nothing_else() -> None:
+    """All ranks stand in the all-reduce and bear nothing out: five late answers were one hint."""
+    (found,) = decide(late_answers("n3"), (), OF_A_JOB)
+    assert (found.fault, found.nodes) == (FaultClass.DRIVER_FIRMWARE, ("n3",))
+    assert found.confidence is Confidence.HIGH
+    (doubted,) = decide(late_answers("n3"), (), replace(OF_A_JOB, stalled=False))
+    assert doubted.confidence is Confidence.LOW
+    on_two = decide([*late_answers("n3"), *late_answers("n4")], (), OF_A_JOB)
+    assert {verdict.confidence for verdict in on_two} == {Confidence.LOW}

@@ -53,8 +53,9 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
     if status.stalled is not False:
-        found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
-        found += [*leaving(status), *own_code(status), *first_ends(status)]
+        found += [*silent_nodes(status, outcomes), *absent_ranks(status, outcomes)]
+        found += [*exits(status), *leaving(status), *own_code(status, outcomes)]
+        found += first_ends(status)
         found += told_to_stop(status)
         found += booted_since(status, outcomes)
     return tuple(found)

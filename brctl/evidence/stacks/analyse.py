@@ -37,8 +37,11 @@ _WAITING = re.compile(
     re.IGNORECASE,
 )
 _EXCHANGE = re.compile(
-    r":(?:\w+\.)?(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate)$"
+    r"^(?:distributed_c10d|p2p_communication|p2p|schedules)\.py:(?:\w+\.)?"
+    r"(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate)$"
 )
+"""In the files of torch and of pipelines alone: a pipe and an HTTP client send and receive too."""
+
 _INNER_FRAMES = 6
 """Frames from the innermost in which a wait shows; further out is the training loop."""
 

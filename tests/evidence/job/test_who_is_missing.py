@@ -272,6 +272,34 @@ def test_stages_that_wait_for_another_are_not_missing() -> None:
     assert {node for node, _ in convicted(assess_job(alone, ()))} == {JOB.node_of(2)}
 
 
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT])
+@pytest.mark.parametrize("frame", ["connection.py:Connection.recv", "adapters.py:HTTPAdapter.send"])
+def test_a_pipe_and_an_http_client_wait_for_no_other_rank(outcome: Outcome, frame: str) -> None:
+    """Stuck in one a rank was excused, and the node that only refuses SSH convicted instead."""
+    stuck = {"phase": "forward", "stack": (frame, "train.py:step")}
+    found = assess_job(stalled({2: stuck}, silent=("n7",)), silent("n7", outcome))
+    assert convicted(found) == {("n3", FaultClass.HANG_MISMATCH)}
+
+
+def test_a_stage_that_waits_beside_a_node_whose_kernel_runs_is_a_hint_as_the_node_is() -> None:
+    """It may wait for that node, or for nobody: sshd is down there, which says little."""
+    status = stalled({2: {"phase": "forward", "stack": RECEIVES}}, silent=("n7",))
+    found = assess_job(status, silent("n7", Outcome.REFUSED))
+    assert not convicted(found)
+    hinted = {e.subject.node for e in found if e.weight is Weight.HINTS}
+    assert hinted == {"n3", "n7"}
+    gone = assess_job(status, silent("n7", Outcome.UNREACHABLE))
+    assert {node for node, _ in convicted(gone)} == {"n7"}
+
+
+@pytest.mark.parametrize("phase", ["forward", "all_reduce"])
+def test_one_file_from_before_a_rollback_hides_no_stuck_rank(phase: str) -> None:
+    """On a full disk it could not be written since; what one node says is the newest of no job."""
+    left = {"step": 5000, "phase": phase, "phase_age_s": 9000.0}
+    status = replace(stalled({2: {"phase": "forward"}, 6: left}), step=5000)
+    assert convicted(assess_job(status, ())) == {("n3", FaultClass.HANG_MISMATCH)}
+
+
 def test_a_file_of_many_steps_ago_tells_nothing_of_now() -> None:
     """Its rank took part in every step since; a step behind is where a rank may hang."""
     old = {"phase": "forward", "step": 20, "phase_age_s": 900.0}
