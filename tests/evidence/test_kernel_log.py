@@ -247,6 +247,11 @@ def cpu_seconds(work: Callable[[], object]) -> float:
             "CPU12: Core temperature above threshold, cpu clock throttled (total events = 1)",
             "CPU12: Core temperature/speed normal", "CPU13: Core temperature/speed normal",
         ),
+        (
+            "CPU4: Package temperature is above threshold, cpu clock is throttled"
+            " (total events = 2)",
+            "CPU4: Package temperature/speed normal", "CPU4: Core temperature/speed normal",
+        ),
     ],
 )  # fmt: skip
 def test_what_the_kernel_says_is_over_is_history(trouble: str, over: str, other: str) -> None:

@@ -47,7 +47,7 @@ HOST: tuple[Signature, ...] = (
     _row("host.kernel.memory_uncorrected", "edac|machine check exception|[hardware error]", r"EDAC .{1,40}: \d+ UE |Machine Check Exception|\[Hardware Error\].{0,80}(?:Uncorrected|Fatal)", _F.NODE_FAILURE, 0.86, "uncorrected memory or CPU error"),
     _row("host.kernel.memory_corrected", "edac|[hardware error]", r"EDAC .{1,40}: \d+ CE |\[Hardware Error\].{0,80}Corrected error", _F.NODE_FAILURE, 0.2, "corrected memory errors; their growth matters"),
     _row("host.kernel.machine_check", "machine check events logged", r"Machine check events logged", None, 0.0, "machine checks were logged; often thermal, weak alone"),
-    _row("host.kernel.cpu_throttled", "cpu clock throttled", r"temperature above threshold, cpu clock throttled", _F.THERMAL_POWER, 0.84, "a CPU is throttled by heat; its ranks become stragglers"),
+    _row("host.kernel.cpu_throttled", "cpu clock throttled|cpu clock is throttled", r"temperature (?:is )?above threshold, cpu clock (?:is )?throttled", _F.THERMAL_POWER, 0.84, "a CPU is throttled by heat; its ranks become stragglers"),
     # PCIe
     _row("host.kernel.pcie_fatal", "(fatal)|dpc: containment", r"severity=Uncorrect(?:ed|able) \(Fatal\)|Uncorrect(?:ed|able) \(Fatal\) error|DPC: containment event", _F.PCIE, 0.88, "fatal PCIe error"),
     _row("host.kernel.pcie_uncorrected", "(non-fatal)", _DEVICE + r"Uncorrect(?:ed|able) \(Non-Fatal\)", _F.PCIE, 0.84, "uncorrected PCIe error"),
