@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,6 +51,10 @@ DEBIAN = {
     "gpg": "gnupg",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
+# What a fresh checkout has not compiled yet, each of the workers would compile, at the same time.
+# Collecting does it once, on the core that mypy leaves; what it fails at, the tests fail at too.
+COMPILE = ["pytest", "--collect-only", "-p", "no:terminal", "-p", "no:cacheprovider"]
+COMPILE += ["-o", "addopts="]
 
 sys.path.insert(0, str(ROOT))
 from tests import alone, own_processes  # noqa: E402  # this file is run by its path
@@ -104,7 +109,10 @@ def check(arguments: list[str]) -> int:
         "probes run on Python 3.8": ["vermin", "--quiet", "-t=3.8-", "--no-tips", "checks"],
         "tests": pytest,
     }
-    failed = [name for name, command in steps.items() if not timed(name, command)]
+    beside = {"types": [COMPILE]}
+    failed = [
+        name for name, command in steps.items() if not timed(name, command, beside.get(name, []))
+    ]
     if "tests" in failed and passed_alone(alone.failed_tests(ROOT)):
         failed.remove("tests")
     print(f"FAILED: {', '.join(failed)}" if failed else "all steps passed")
@@ -171,24 +179,26 @@ def passed_alone(tests: list[str]) -> bool:
     return passed
 
 
-def timed(name: str, command: list[str]) -> bool:
-    """Run one step and say how long it took."""
+def timed(name: str, command: list[str], beside: Sequence[list[str]] = ()) -> bool:
+    """Run one step, with what is only to be done meanwhile, and say how long it took."""
     print(f"--- {name}", flush=True)
     started = time.monotonic()
-    passed = run(*command)
+    passed = run(*command, beside=beside)
     print(f"--- {name}: {'ok' if passed else 'FAILED'} {time.monotonic() - started:.0f} s")
     return passed
 
 
-def run(tool: str, *arguments: str) -> bool:
+def run(tool: str, *arguments: str, beside: Sequence[list[str]] = ()) -> bool:
     """Whether a tool of the environment exits 0."""
     path = f"{VENV / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{own_processes.mark(ROOT)}"
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
     # The tests start brctl some thousand times; uncompiled each start takes three times as long.
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
-    command = [str(VENV / "bin" / tool), *arguments]
-    return own_processes.run(command, ROOT, environment) == 0
+    command, *others = (
+        [str(VENV / "bin" / name), *rest] for name, *rest in ([tool, *arguments], *beside)
+    )
+    return own_processes.run(command, ROOT, environment, others) == 0
 
 
 if __name__ == "__main__":

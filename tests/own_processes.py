@@ -49,28 +49,40 @@ def _raise(number: int, _: FrameType | None) -> None:
     raise Interrupted(number)
 
 
-def run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
-    """The exit status of a command; interrupted, its tests may tear down what they set up."""
-    process = subprocess.Popen(command, cwd=folder, env=environment)
+def run(
+    command: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    beside: Sequence[Sequence[str]] = (),
+) -> int:
+    """The exit status of a command, once it and those beside it have ended.
+
+    Interrupted, its tests may tear down what they set up.
+    """
+    started = [subprocess.Popen(each, cwd=folder, env=environment) for each in (command, *beside)]
     try:
-        return _wait(process)
+        return _wait(started)[0]
     except Interrupted as interrupted:
         if interrupted.number != signal.SIGINT:  # that went from the terminal to all of them
-            for pid in (*_children(process.pid), process.pid):
-                _send(pid, signal.SIGINT)
+            for each in started:
+                for pid in (*_children(each.pid), each.pid):
+                    _send(pid, signal.SIGINT)
         deadline = time.monotonic() + GRACE_S
-        while process.poll() is None and time.monotonic() < deadline:
+        while any(each.poll() is None for each in started) and time.monotonic() < deadline:
             time.sleep(0.1)
         raise
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process, and collect what was adopted: uncollected, tests take it for alive."""
-    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None:
-        if ended.si_pid == process.pid:
-            break
-        os.waitpid(ended.si_pid, 0)
-    return process.wait()
+def _wait(started: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Wait for processes, and collect what was adopted: uncollected, tests take it for alive."""
+    own = {each.pid: each for each in started}
+    while own and (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None:
+        process = own.pop(ended.si_pid, None)
+        if process is None:
+            os.waitpid(ended.si_pid, 0)
+        else:
+            process.wait()
+    return [each.wait() for each in started]
 
 
 def end_own() -> list[str]:

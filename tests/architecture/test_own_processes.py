@@ -25,6 +25,16 @@ except own_processes.Interrupted as interrupted:
     print(interrupted, own_processes.end_own())
 """
 
+TWO = """
+import os, sys
+from pathlib import Path
+from tests import own_processes
+
+folder, *commands = sys.argv[1:]
+command, other = (["sh", "-c", each] for each in commands)
+sys.exit(own_processes.run(command, Path(folder), dict(os.environ), [other]))
+"""
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_an_interrupted_command_ends_the_daemons_of_its_tests(number: signal.Signals) -> None:
@@ -40,6 +50,20 @@ def test_an_interrupted_command_ends_the_daemons_of_its_tests(number: signal.Sig
     assert output.startswith(number.name)
     assert f"({daemon})" in output
     assert daemon not in own_processes.living()
+
+
+def test_a_command_is_judged_once_those_beside_it_have_ended(tmp_path: Path) -> None:
+    """Whichever ends first, and whatever the others end in."""
+    early = "echo > first; exit 5"
+    late = "until test -e first; do sleep 0.01; done; echo > second; exit 3"
+    for command, other, expected in ((early, late, 5), (late, early, 3)):
+        (folder := tmp_path / str(expected)).mkdir()
+        # In a process of its own: whoever waits here collects every child there is.
+        done = subprocess.run(
+            [sys.executable, "-c", TWO, folder, command, other], cwd=ROOT, check=False
+        )
+        assert done.returncode == expected
+        assert (folder / "second").exists()
 
 
 def test_what_a_killed_command_left_is_ended_by_the_next(tmp_path: Path) -> None:
