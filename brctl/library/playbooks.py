@@ -64,7 +64,7 @@ def load_playbook(path: Path) -> Playbook:
         ConfigError: One line per mistake, `file:line: problem`.
     """
     raw = read_whole(path, SIZE_LIMIT_BYTES)
-    return read_playbook(raw, str(path))
+    return read_playbook(raw, str(path), shipped=_is_shipped(path))
 
 
 def load_trusted_playbook(path: Path) -> Playbook:
@@ -73,9 +73,13 @@ def load_trusted_playbook(path: Path) -> Playbook:
     Raises:
         ConfigError: It is invalid, or others may write it.
     """
-    if not path.resolve().is_relative_to(shipped_dir("playbooks")):
+    if not _is_shipped(path):
         refuse_untrusted(path)
     return load_playbook(path)
+
+
+def _is_shipped(path: Path) -> bool:
+    return path.resolve().is_relative_to(shipped_dir("playbooks"))
 
 
 def load_playbooks(dirs: Iterable[Path]) -> dict[str, Playbook]:
@@ -122,9 +126,9 @@ def _may_be(path: Path, name: str) -> bool:
         return exc.strerror != NOT_REGULAR
 
 
-def read_playbook(raw: bytes, path: str) -> Playbook:
-    """The playbook in these bytes; `path` names them in errors."""
-    document = parse_document(raw, path)
+def read_playbook(raw: bytes, path: str, *, shipped: bool = False) -> Playbook:
+    """The playbook in these bytes; `path` names them in errors, `shipped` as in strict_yaml."""
+    document = parse_document(raw, path, shipped=shipped)
     playbook = _Reader(document, raw).read()
     mistakes = list(find_mistakes(playbook))
     if mistakes:

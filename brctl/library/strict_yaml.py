@@ -97,12 +97,12 @@ def load_document(path: Path, *, shipped: bool = False) -> Document:
         ConfigError: The file is missing, unreadable, too large, not UTF-8, or not plain YAML.
     """
     raw = read_whole(path, SIZE_LIMIT_BYTES)
-    return parse_document(raw, str(path), _FastLoader if shipped else _CoreLoader)
+    return parse_document(raw, str(path), shipped=shipped)
 
 
-def parse_document(raw: bytes, path: str, loader: Any = _CoreLoader) -> Document:
+def parse_document(raw: bytes, path: str, *, shipped: bool = False) -> Document:
     """Parse bytes that must hold exactly one YAML document; `path` names them in errors."""
-    documents = list(parse_documents(raw, path, loader))
+    documents = list(parse_documents(raw, path, _FastLoader if shipped else _CoreLoader))
     if len(documents) != 1:
         raise ConfigError.at(path, 1, f"holds {len(documents)} YAML documents, wanted 1")
     return documents[0]

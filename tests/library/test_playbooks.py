@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from brctl.library import strict_yaml
 from brctl.library.guards import load_guards
-from brctl.library.playbooks import load_playbooks, pick_playbook, read_playbook
+from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.runs.playbook import OnFailure, Playbook, Safety
@@ -300,3 +301,19 @@ def test_a_mistake_in_the_head_hides_no_other() -> None:
         (4, "gpu-nothing"), (5, "'timeuot'"), (6, "'nodset'"), (8, "'safety'"),
     ):  # fmt: skip
         assert any(text.startswith(f"p.yaml:{line}:") and part in text for text in found), part
+
+
+def test_libyaml_reads_what_came_with_brctl_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All are read to find one: a seventh of a second of each fix, with the careful parser."""
+
+    def careful(_: object) -> None:
+        raise AssertionError("the careful parser was asked")
+
+    monkeypatch.setattr(strict_yaml, "_CoreLoader", careful)
+    found = load_playbooks([shipped_dir("playbooks")])
+    copy = tmp_path / "swap-and-resume.yaml"
+    copy.write_bytes(found["swap-and-resume"].text)
+    with pytest.raises(AssertionError, match="the careful parser"):
+        load_playbook(copy)

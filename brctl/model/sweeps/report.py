@@ -96,4 +96,4 @@ class NodeReport:
 
     def named(self, name: str) -> tuple[Measurement, ...]:
         """The readings of one name, one a subject."""
-        return tuple(m for m in self.measurements if m.name == name)
+        return tuple(m for r in self.results for m in r.measurements if m.name == name)
