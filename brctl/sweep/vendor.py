@@ -29,14 +29,20 @@ def pynvml_source(probe_sources: tuple[str, ...]) -> str:
 
 def preload_modules(probe_sources: Iterable[str]) -> list[str]:
     """Modules of the standard library that probes import when they are loaded, sorted."""
-    found: set[str] = set()
-    for source in probe_sources:
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module)
+    found = {name for source in probe_sources for name in _imported(source)}
     return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names)
+
+
+@functools.cache
+def _imported(probe_source: str) -> frozenset[str]:
+    """Cached as the cut is: a program that stays packs the same probes for every sweep."""
+    found: set[str] = set()
+    for node in ast.parse(probe_source).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return frozenset(found)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:

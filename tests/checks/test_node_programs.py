@@ -35,6 +35,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "brctl"
 # Runs on the controller's machine: for the lab, and inside Ansible's own process.
 NOT_ON_NODES = ("lab/", "actions/ansible/callback.py")
 _PROGRAM = re.compile(r"^\s*import \w")
+_END_OF_DOCSTRING = re.compile(r'''\A("""[^"]*)"""''')
 # Where a literal, or a part of one, may begin so: only such a file is worth its syntax tree.
 _MAY_HOLD_PROGRAM = re.compile(r"""["'}](\\\n|\\n|\\t|\s)*import \w""")
 
@@ -54,7 +55,9 @@ def node_sources() -> dict[str, str]:
 
 def _texts(path: Path) -> list[tuple[int, str]]:
     text = path.read_text()
-    nodes = ast.walk(ast.parse(text)) if _MAY_HOLD_PROGRAM.search(text) else ()
+    # The imports below a module's docstring are no program.
+    may_hold = _MAY_HOLD_PROGRAM.search(_END_OF_DOCSTRING.sub(r"\1", text))
+    nodes = ast.walk(ast.parse(text)) if may_hold else ()
     constants = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     return [(n.lineno, str(n.value)) for n in constants if _PROGRAM.match(str(n.value))]
 

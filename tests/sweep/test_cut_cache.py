@@ -1,5 +1,6 @@
 """What was worked out for a bundle is kept, and believed only when nobody else can write it."""
 
+import ast
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -95,3 +96,20 @@ def test_without_a_cache_a_sweep_still_works(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert bundle_parts(LIGHT, NVML) == bundle_parts(LIGHT, NVML)
     assert len(cuts) == 2
+
+
+def test_a_process_parses_a_probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another set of checks, or a cache that is gone, is no reason to parse the others again."""
+    one, other = "import json  # of this test", "import os  # of this test"
+    assert vendor.preload_modules([one]) == ["json"]
+    parsed: list[str] = []
+    parse = ast.parse
+
+    def count(source: str) -> object:
+        parsed.append(source)
+        return parse(source)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", count)
+        assert vendor.preload_modules([one, other]) == ["json", "os"]
+    assert parsed == [other]
