@@ -5,7 +5,8 @@ half only, and families that are set aside are other incidents, not other number
 Seven of the open half were added while rules were changed; none of the other half was. A third
 set is another hand's: its author had read no rule when its first figures were taken. Then come
 two halves made from published lists of causes, whose first figures are in decision 0190, two of
-means that no other set has (0210), two from outside (0421) and two of an adversary (0444).
+means that no other set has (0210), two from outside (0421), two of an adversary (0444) and two of
+what excuses a cause (0436).
 """
 
 import zlib
@@ -22,6 +23,7 @@ from tests.bench.verdicts import (
     oncall_jobs,
     oncall_machines,
     outside,
+    second_causes,
     unseen_jobs,
     unseen_machines,
 )
@@ -112,6 +114,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "unseen": UNSEEN, "unseen set aside": UNSEEN_SET_ASIDE,
     "outside": outside.OPEN, "outside set aside": outside.SET_ASIDE,
     "adversary": adversary.OPEN, "adversary set aside": adversary.SET_ASIDE,
+    "excused": second_causes.OPEN, "excused set aside": second_causes.SET_ASIDE,
 }  # fmt: skip
 
 
