@@ -23,6 +23,12 @@ class Outcome(StrEnum):
     """The scheduler does not let us ask: busy or drained. That says nothing of a node's health."""
 
 
+KERNEL_RUNS = frozenset(
+    {Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT, Outcome.COMMAND_TIMED_OUT, Outcome.DIED}
+)
+"""Silence of SSH alone: something on the node still answered TCP, if only with a refusal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One program to run on a node.

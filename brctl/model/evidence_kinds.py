@@ -38,6 +38,9 @@ RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-
 NCCL_RAS, WORKER_SERVER = "nccl-ras", "worker-server"
 """Sources that show what a job's ranks do."""
 
+SILENT_NODE = "job.node.silent"
+"""A node that does not answer while its job stands still."""
+
 SLOW_LOADER = "job.data.slow-loader"
 """Ranks wait for their batches in every step: a job with it advances, and is slower."""
 

@@ -23,7 +23,7 @@ from brctl.engine.job.conclude import (
 )
 from brctl.engine.runs.guard_facts import expanded
 from brctl.engine.sweeps.run_checks import assess_node, compare
-from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.past.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.stacks.snapshot import RankStack

@@ -13,15 +13,19 @@ cause on another node.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from brctl.model.command import KERNEL_RUNS
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SSH, WAY_TO_NODES
+from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SILENT_NODE, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.verdict.belief import BEHAVIOUR
 
 _SILENT_LEAF = "topology.leaf.silent"
 
-_ACCUSES = (Weight.HINTS, Weight.CONVICTS)
+_ANSWERS_TCP = frozenset(f"node.{outcome.value}" for outcome in KERNEL_RUNS)
+
+LATE_PROBES = 2
+"""One probe of a driver may be late by itself; more of them wait for what they share (own)."""
 
 LEAST_BEHIND_A_LEAF = 2
 """One silent node is a node; two that are all of their leaf are the leaf (own)."""
@@ -36,6 +40,7 @@ def agreed(
 ) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
     sound = _nobodys_hang(_without_contradictions(tuple(evidence)), nodes)
+    sound = _kernel_runs_beside_a_hung_driver(sound)
     sound = _one_witness(sound, advances=stalled is False) if nodes else sound
     by_leaf = _by_leaf(sound, leaves)
     return _full_everywhere(_by_way(by_leaf, unreached))
@@ -63,14 +68,39 @@ def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedTogether
     return not named & set(unreached.nodes) and [i.kind for i in evidence].count(_SILENT_LEAF) == 1
 
 
+def _kernel_runs_beside_a_hung_driver(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """A node whose kernel still answers TCP is a hint where the driver of one other hangs.
+
+    All ranks may stand in the all-reduce for that driver; a login that fails stops no job.
+    """
+    asked: dict[str, set[str]] = {}
+    for item in evidence:
+        if item.kind == DRIVER_HANG and item.role is Role.ROOT:
+            asked.setdefault(item.subject.node, set()).add(item.source)
+    hung = [node for node, checks in asked.items() if len(checks) >= LATE_PROBES]
+    answers = {item.subject.node for item in evidence if item.kind in _ANSWERS_TCP}
+    if len(asked) != 1 or not hung:
+        return tuple(evidence)
+    why = f"; its kernel takes connections, and the driver of {hung[0]} answers nobody"
+    return tuple(
+        replace(item, weight=Weight.HINTS, text=item.text + why)
+        if item.kind == SILENT_NODE
+        and item.subject.node in answers
+        and item.weight is Weight.CONVICTS
+        else item
+        for item in evidence
+    )
+
+
 def _one_witness(evidence: Sequence[Evidence], *, advances: bool) -> tuple[Evidence, ...]:
     """Of the probes that waited for a node's driver one, where none of its ranks is in trouble.
 
-    A job that stands still with no cause elsewhere may stand still for that driver.
+    A job that stands still with no cause elsewhere may stand still for that driver. A hint of
+    another machine is no cause; that other drivers are late too, or a rank in trouble, may be.
     """
     roots = [i for i in evidence if i.role is Role.ROOT]
     borne_out = {i.subject.node for i in roots if i.source in BEHAVIOUR}
-    accused = {i.subject.node for i in roots if i.weight in _ACCUSES} - {""}
+    accused = {i.subject.node for i in roots if _may_stop_a_job(i)} - {""}
     waited: dict[str, list[Evidence]] = {}
     for item in evidence:
         node = item.subject.node
@@ -83,6 +113,12 @@ def _one_witness(evidence: Sequence[Evidence], *, advances: bool) -> tuple[Evide
         replace(item, weight=Weight.CONTEXT, role=Role.CONTEXT) if item in further else item
         for item in evidence
     )
+
+
+def _may_stop_a_job(item: Evidence) -> bool:
+    if item.weight is Weight.HINTS:
+        return item.source in BEHAVIOUR or item.kind == DRIVER_HANG
+    return item.weight is Weight.CONVICTS
 
 
 def _way(unreached: UnreachedTogether) -> Evidence:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import DRIVER_HANG
+from brctl.model.evidence_kinds import DRIVER_HANG, SILENT_NODE
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence
 from brctl.verdict.decide import DecisionContext, decide
@@ -205,3 +205,37 @@ def test_a_driver_that_answers_nobody_is_named_where_a_job_stands_still_for_noth
     assert doubted.confidence is Confidence.LOW
     on_two = decide([*late_answers("n3"), *late_answers("n4")], (), OF_A_JOB)
     assert {verdict.confidence for verdict in on_two} == {Confidence.LOW}
+
+
+def test_a_hint_of_another_machine_folds_no_driver_that_hangs() -> None:
+    """Elsewhere a GPU was warm: the five probes were one hint, and the wedged driver a guess."""
+    warm = seen("n4", FaultClass.THERMAL_POWER, Weight.HINTS, "gpu.clocks")
+    found = decide([*late_answers("n3"), warm], (), OF_A_JOB)[0]
+    assert (found.fault, found.nodes) == (FaultClass.DRIVER_FIRMWARE, ("n3",))
+    assert found.confidence is Confidence.HIGH
+    in_trouble = seen("n4", HANG, Weight.HINTS, "job.ranks")
+    for other in (in_trouble, *late_answers("n4")[:1]):
+        folded = decide([*late_answers("n3"), other], (), OF_A_JOB)
+        assert Confidence.HIGH not in {verdict.confidence for verdict in folded}
+
+
+def silent_by(node: str, how: str) -> list[Evidence]:
+    """A node that SSH did not reach, as a check of nodes and as its job has it."""
+    fault = FaultClass.NODE_FAILURE
+    return [
+        replace(seen(node, fault, Weight.HINTS, "ssh"), kind=f"node.{how}"),
+        replace(seen(node, fault, source="ssh"), kind=SILENT_NODE),
+    ]
+
+
+def test_a_node_that_refuses_logins_is_not_dead_beside_a_driver_that_hangs() -> None:
+    """It was swapped at 0.95, and the job still hung for the driver."""
+    found = decide([*late_answers("n3"), *silent_by("n4", "refused")], (), OF_A_JOB)
+    assert found[0].nodes == ("n3",)
+    assert not any("n4" in v.nodes and v.confidence is Confidence.HIGH for v in found)
+    for evidence in (
+        [*late_answers("n3"), *silent_by("n4", "connect-timed-out")],
+        [*late_answers("n3")[:1], *silent_by("n4", "refused")],
+        [*late_answers("n3"), *late_answers("n5"), *silent_by("n4", "refused")],
+    ):
+        assert decide(evidence, (), OF_A_JOB)[0].nodes == ("n4",)

@@ -13,13 +13,15 @@ from brctl.engine.job.flight import analyse_dumps
 from brctl.engine.job.split_groups import split_groups
 from brctl.evidence.flight.dump import Dump
 from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
-from brctl.evidence.job.absent import left_over
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.history import usual_pace
+from brctl.evidence.job.kernel_waits import served_alone
 from brctl.evidence.job.long_phases import excused
-from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived
+from brctl.evidence.job.missing import left_over
 from brctl.evidence.job.pace import patience_s
-from brctl.evidence.job.past_waits import with_waits_that_ended, without_past_waits
+from brctl.evidence.job.past.outlived import not_outlived, of_this_job, outlived
+from brctl.evidence.job.past.shared_states import without_shared_states
+from brctl.evidence.job.past.waits import with_waits_that_ended, without_past_waits
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.evidence.logs.signature import Signature
@@ -88,6 +90,7 @@ def conclude(
         return decide(evidence, gaps, context)
     evidence = of_this_job(evidence, job.status, reports)
     evidence = without_past_waits(evidence, job.status, now)
+    evidence = without_shared_states(evidence, job.status, now)
     evidence = with_waits_that_ended(evidence, job.status, now)
     of_ranks, unread = job.ranks
     if job.later is not None:
@@ -164,7 +167,8 @@ def assess_hang(status: JobStatus, stacks: Sequence[RankStack]) -> tuple[JobStat
     if len(analysis.silent) * 2 > status.job.world_size:
         why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"
         return status, ((), (Gap(Subject(""), STACKS_CHECK, why),))
-    return status, (assess_stacks(analysis, status.job, excused(status)), ())
+    found = assess_stacks(analysis, status.job, excused(status), served_alone(status))
+    return status, (found, ())
 
 
 def assess_dumps(

@@ -41,7 +41,7 @@ from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.network.packet_growth import with_growth, worth_a_second_look
-from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.past.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on
 from brctl.evidence.job.worker_servers import WorkerAnswer, assess_workers, with_tracebacks
 from brctl.evidence.logs.catalogue import SHIPPED

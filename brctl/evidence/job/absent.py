@@ -1,32 +1,17 @@
 """Who is missing where the others wait: silent nodes, and ranks that never joined."""
 
 from collections.abc import Iterable, Mapping
-from statistics import median
-from types import MappingProxyType
 
 from brctl.evidence.job.data.waits import waits_for_data
-from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
+from brctl.evidence.job.missing import UNASKED, kernel_runs, left_over, waits_for_one, who_waits
 from brctl.evidence.job.pace import patience_s
-from brctl.evidence.job.signals import was_killed
-from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
-from brctl.evidence.stacks.analyse import in_exchange
-from brctl.model.command import Outcome
+from brctl.evidence.job.status import PAUSE_SHARE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import AT_WORK, RANKS_CHECK, SSH, STACKS_CHECK
+from brctl.model.evidence_kinds import AT_WORK, RANKS_CHECK, SILENT_NODE, SSH, STACKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
-
-_KERNEL_RUNS = frozenset(
-    {Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT, Outcome.COMMAND_TIMED_OUT, Outcome.DIED}
-)
-"""Silence of SSH alone: something on the node still answered TCP, if only with a refusal."""
-
-_UNASKED: Mapping[str, NodeReport] = MappingProxyType({})
-
-STEPS_APART = 3
-"""No rank is so many steps from those that need it for each: its file was not written since."""
 
 ODD_ONES_LIMIT = 0.2
 """Absentees on more than this share of the nodes have a common cause, not a few bad nodes."""
@@ -37,9 +22,9 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
     many = len(status.silent) > max(1, len(status.job.nodes) // 4)
     for node in status.silent:
         detail = reports[node].detail if node in reports else "was not asked"
-        excuse = _who_else(status, reports) if _kernel_runs(node, reports) else ""
+        excuse = _who_else(status, reports) if kernel_runs(node, reports) else ""
         yield Evidence(
-            kind="job.node.silent",
+            kind=SILENT_NODE,
             subject=Subject(node),
             weight=Weight.HINTS if many or excuse or status.stalled is None else Weight.CONVICTS,
             fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NODE_FAILURE,
@@ -50,13 +35,9 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
         )
 
 
-def _kernel_runs(node: str, reports: Mapping[str, NodeReport]) -> bool:
-    return node in reports and reports[node].outcome in _KERNEL_RUNS
-
-
 def _who_else(status: JobStatus, reports: Mapping[str, NodeReport]) -> str:
     """Why the job stands still without a node whose kernel still runs; "" when only it is left."""
-    _, absent = _who_waits(status, reports)
+    _, absent = who_waits(status, reports)
     if not absent:
         return ""
     ranks = ", ".join(str(view.rank) for view in absent[:4])
@@ -79,72 +60,16 @@ def silent_but_training(status: JobStatus) -> Iterable[Evidence]:
         )
 
 
-def _who_waits(
-    status: JobStatus, reports: Mapping[str, NodeReport] = _UNASKED
-) -> tuple[list[RankView], list[RankView]]:
-    """Ranks that wait in the collective, and ranks that live and are elsewhere.
-
-    A phase is written a moment before it is entered: where all stand in one place, all wait.
-    """
-    waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and not v.stopped_by]
-    stacks = {v.stack for v in status.ranks if v.alive}
-    alike = len(stacks) == 1 and () not in stacks and any(v.alive for v in waiting)
-    now = median(steps) if (steps := [v.step for v in waiting if v.step is not None]) else None
-    absent = [
-        v for v in status.ranks
-        if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
-        and (v.stopped_by or not alike) and not _is_of_another_time(v, now)
-    ]  # fmt: skip
-    return waiting, _not_in_exchange(absent, status, reports) if waiting else []
-
-
-def _not_in_exchange(
-    absent: list[RankView], status: JobStatus, reports: Mapping[str, NodeReport]
-) -> list[RankView]:
-    """Without those that send to or receive from another, where somebody else is missing.
-
-    The stages of a pipeline wait for each other's activations while all others reduce. A silent
-    node is missing where nothing shows that its kernel still runs.
-    """
-    missing = [v for v in absent if not _waits_for_one(v)]
-    dead = not all(_kernel_runs(node, reports) for node in status.silent)
-    return missing if missing or dead else absent
-
-
-def _waits_for_one(view: RankView) -> bool:
-    return not view.stopped_by and in_exchange(view.stack)
-
-
-def _is_of_another_time(view: RankView, now: float | None) -> bool:
-    """Its file tells of a step that those who wait are far from: its stack alone knows of now.
-
-    They are asked together: one file may be left from before the job was taken back.
-    """
-    if view.stopped_by or view.step is None or now is None:
-        return False
-    return abs(now - view.step) >= STEPS_APART
-
-
-def left_over(status: JobStatus) -> list[RankView]:
-    """Ranks that live elsewhere while all others ended waiting: by watchdogs, and by no kill."""
-    ended = [v for v in status.ranks if v.alive is False]
-    waited = all(
-        v.phase == WAITING_PHASE and v.exit_status not in (None, 0) and not was_killed(v)
-        for v in ended
-    )
-    return _who_waits(status)[1] if ended and waited else []
-
-
 def absent_ranks(
-    status: JobStatus, reports: Mapping[str, NodeReport] = _UNASKED
+    status: JobStatus, reports: Mapping[str, NodeReport] = UNASKED
 ) -> Iterable[Evidence]:
     """Ranks that live but are not where the others wait.
 
     Long work keeps the others waiting and accuses nobody, until their watchdogs end them for it.
     One that waits for one other rank may wait for a silent node: either is a hint.
     """
-    waiting, absent = _who_waits(status, reports)
-    busy, left = at_work(status), left_over(status)
+    waiting, absent = who_waits(status, reports)
+    busy, left = at_work(status), left_over(status, reports)
     nodes = {view.node for view in absent}
     few = len(nodes) <= max(1, ODD_ONES_LIMIT * len(status.job.nodes))
     few = few and len(absent) * 2 < len(status.ranks)
@@ -166,7 +91,7 @@ def absent_ranks(
             and _has_stayed(view, status)
             and not waits_for_data(view)
             and view.rank not in busy
-            and not (status.silent and _waits_for_one(view))
+            and not (status.silent and waits_for_one(view))
             else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
@@ -208,7 +133,7 @@ def _loads(view: RankView, waiting: int) -> Evidence:
 
 def own_code(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterable[Evidence]:
     """Ranks the others wait for that stand in the job's own code: it may be the code that hangs."""
-    for view in _who_waits(status, reports)[1]:
+    for view in who_waits(status, reports)[1]:
         if view.own_frame and not view.stopped_by:
             yield Evidence(
                 kind="job.rank.own-code",
@@ -228,8 +153,3 @@ def _has_stayed(view: RankView, status: JobStatus) -> bool:
     if view.stopped_by or view.phase_age_s is None:
         return bool(status.stalled)
     return bool(status.stalled) and view.phase_age_s > patience_s(status) * PAUSE_SHARE
-
-
-def _has_place(view: RankView) -> bool:
-    """A phase that was not read accuses nobody; a stopped process is absent wherever it stood."""
-    return bool(view.stopped_by) or view.phase not in (None, DONE_PHASE)

@@ -37,13 +37,16 @@ def is_leaving(view: RankView) -> bool:
     return bool(head) and not view.stopped_by and len(after) <= LEAVING_LINES
 
 
-def raised(status: JobStatus) -> tuple[RankView, ...]:
-    """Ranks that raised and whose end nobody recorded yet; who waited is a victim of another's."""
+def ending(status: JobStatus) -> tuple[RankView, ...]:
+    """Ranks that raised, wherever they stood, and whose end nobody recorded yet."""
     return tuple(
-        v for v in status.ranks
-        if v.exit_status is None and v.alive is not None and v.phase != WAITING_PHASE
-        and is_leaving(v)
-    )  # fmt: skip
+        v for v in status.ranks if v.exit_status is None and v.alive is not None and is_leaving(v)
+    )
+
+
+def raised(status: JobStatus) -> tuple[RankView, ...]:
+    """Those of them that raised by themselves; who waited is a victim of another's."""
+    return tuple(view for view in ending(status) if view.phase != WAITING_PHASE)
 
 
 def leaving(status: JobStatus) -> Iterable[Evidence]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from brctl.evidence.job.status import WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import HELD_BACK, RANKS_CHECK
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -40,6 +41,21 @@ def held_back_by(view: RankView) -> str:
     if _LIMIT.search(view.kernel_wait):
         return "a limit or a freeze of its control group"
     return "a file server or daemon" if _SERVED.search(view.kernel_wait) else ""
+
+
+def served_alone(status: JobStatus) -> frozenset[int]:
+    """Ranks that wait for a file server while no rank waits in the all-reduce.
+
+    The stages of a pipeline wait for the one that reads: it is odd because only it asks the server,
+    which may answer no other node either.
+    """
+    if any(view.alive and view.phase == WAITING_PHASE for view in status.ranks):
+        return frozenset()
+    return frozenset(
+        view.rank
+        for view in status.ranks
+        if view.process_state == "D" and _SERVED.search(view.kernel_wait)
+    )
 
 
 def held_back(status: JobStatus) -> Iterable[Evidence]:

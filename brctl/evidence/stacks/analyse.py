@@ -31,16 +31,20 @@ COMMON_CAUSE_RATIO = 0.2
 
 NODE_AXIS = "node"
 
-_WAITING = re.compile(
-    r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|\bi?send\b|\bi?recv\b|"
-    r"batch_isend_irecv|synchronize|finalize_backward|Work::wait|ncclGroup|:wait$|backward",
+_COLLECTIVE = re.compile(
+    r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|batch_isend_irecv|"
+    r"synchronize|finalize_backward|::wait$|ncclGroup|backward",
     re.IGNORECASE,
 )
+"""In a function's name: `synchronize.py` of multiprocessing holds locks."""
+
 _EXCHANGE = re.compile(
     r"^(?:distributed_c10d|p2p_communication|p2p|schedules)\.py:(?:\w+\.)?"
-    r"(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate)$"
+    r"(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate|"
+    r"_wait_batch_p2p|wait)$"
 )
-"""In the files of torch and of pipelines alone: a pipe and an HTTP client send and receive too."""
+"""In the files of torch and of pipelines alone: a pipe and an HTTP client send, receive and wait
+too, for no other rank."""
 
 _INNER_FRAMES = 6
 """Frames from the innermost in which a wait shows; further out is the training loop."""
@@ -83,7 +87,12 @@ def _group(answered: dict[int, tuple[str, ...]]) -> list[StackGroup]:
 
 def is_waiting(stack: Sequence[str]) -> bool:
     """Whether the innermost frames stand in a collective or a point-to-point operation."""
-    return any(_WAITING.search(frame) for frame in stack[:_INNER_FRAMES])
+    return any(map(_is_collective, stack[:_INNER_FRAMES])) or in_exchange(stack)
+
+
+def _is_collective(frame: str) -> bool:
+    file, _, function = frame.partition(":")
+    return bool(_COLLECTIVE.search(function or file))
 
 
 def in_exchange(stack: Sequence[str]) -> bool:

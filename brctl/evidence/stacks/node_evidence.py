@@ -14,7 +14,10 @@ most of its nodes are healthy (the paper accepts 6 or 7 of 8)."""
 
 
 def assess_stacks(
-    analysis: StackAnalysis, job: Job, excused: Container[int] = ()
+    analysis: StackAnalysis,
+    job: Job,
+    excused: Container[int] = (),
+    held_up: Container[int] = (),
 ) -> tuple[Evidence, ...]:
     """One observation per suspect node; none when all ranks stand in the same place.
 
@@ -23,13 +26,18 @@ def assess_stacks(
         job: The job they are of.
         excused: Ranks that may rightly take as long as they do, or that nobody could look at; they
             convict no node here.
+        held_up: Ranks that something outside of their machine may hold up: a hint at most.
     """
-    weight = Weight.CONVICTS if len(analysis.suspect_nodes) == CERTAIN_NODES else Weight.HINTS
+    alone = len(analysis.suspect_nodes) == CERTAIN_NODES
     return tuple(
         Evidence(
             kind="job.stacks.outlier",
             subject=Subject(node),
-            weight=Weight.CONTEXT if (busy := _is_busy(analysis, job, node, excused)) else weight,
+            weight=Weight.CONTEXT
+            if (busy := _all_in(analysis, job, node, excused))
+            else Weight.CONVICTS
+            if alone and not _all_in(analysis, job, node, held_up)
+            else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.CONTEXT if busy else Role.ROOT,
             source=STACKS_CHECK,
@@ -40,9 +48,9 @@ def assess_stacks(
     )
 
 
-def _is_busy(analysis: StackAnalysis, job: Job, node: str, excused: Container[int]) -> bool:
+def _all_in(analysis: StackAnalysis, job: Job, node: str, ranks: Container[int]) -> bool:
     odd = [rank for rank in job.ranks_on(node) if rank in analysis.outliers]
-    return bool(odd) and all(rank in excused for rank in odd)
+    return bool(odd) and all(rank in ranks for rank in odd)
 
 
 def _where(analysis: StackAnalysis, job: Job, node: str) -> str:

@@ -19,7 +19,7 @@ from brctl.engine.job.conclude import (
 from brctl.engine.sweeps.run_checks import Question, assess_node, choose_checks, compare
 from brctl.evidence.flight.dump import parse_dump
 from brctl.evidence.job.ends import raised
-from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.past.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.library.checks import load_checks

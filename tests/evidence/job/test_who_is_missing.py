@@ -10,6 +10,7 @@ from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.long_phases import at_work, excused, long_phase
+from brctl.evidence.job.missing import left_over
 from brctl.evidence.job.status import goes_on, with_stacks
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
@@ -307,6 +308,26 @@ def test_a_file_of_many_steps_ago_tells_nothing_of_now() -> None:
     assert convicted(assess_job(stalled({2: {**old, "step": 39}}), ()))
 
 
+def test_where_few_wait_one_old_file_does_not_hide_those_that_hang() -> None:
+    """The median of two files, one from before a rollback, is the step of nobody."""
+    hang = {"phase": "forward", "stack": OWN}
+    left = {"step": 5000, "phase_age_s": 9000.0}
+    waits = {"phase": "forward", "stack": RECEIVES}
+    odd = {rank: waits for rank in (1, 3, 4, 5, 7)}
+    found = assess_job(stalled({**odd, 2: hang, 6: left}), ())
+    assert convicted(found) == {("n3", FaultClass.HANG_MISMATCH)}
+
+
+def test_a_stage_left_over_is_missing_where_the_silent_nodes_kernel_runs() -> None:
+    """It was excused by a node that only refuses logins, as by a dead one."""
+    gone = {rank: ABORTED for rank in range(8) if rank not in (2, 6)}
+    status = stalled({**gone, 2: {"phase": "forward", "stack": RECEIVES}}, silent=("n7",))
+    refused = {report.node: report for report in silent("n7", Outcome.REFUSED)}
+    assert [view.rank for view in left_over(status, refused)] == [2]
+    dead = {report.node: report for report in silent("n7", Outcome.UNREACHABLE)}
+    assert left_over(status, dead) == []
+
+
 def test_a_dump_that_shows_who_never_joined_says_more_than_a_missing_one() -> None:
     """The second may only not have been fetched; alone it is all there is."""
     never = SuspectRank(2, SuspectReason.NEVER_JOINED, "0", 7, (0, 1), "", "n2")
@@ -315,3 +336,20 @@ def test_a_dump_that_shows_who_never_joined_says_more_than_a_missing_one() -> No
     assert [e.weight for e in assess_flight(both)] == [Weight.HINTS, Weight.CONTEXT]
     alone = FlightRecorderAnalysis((), (missing,), (), common_cause=False)
     assert [e.weight for e in assess_flight(alone)] == [Weight.HINTS]
+
+
+def test_the_one_stage_that_reads_is_not_to_blame_for_its_file_server() -> None:
+    """Three stages receive, the first waits for the server: its node was named at 0.94."""
+    job = replace(JOB, nodes=("n1", "n2", "n3", "n4"), ranks_per_node=1, axes=(("pp", 4),))
+    views = tuple(RankView(r, f"n{r + 1}", alive=True, step=40, phase="forward") for r in range(4))
+    reads = replace(views[0], process_state="D", kernel_wait="rpc_wait_bit_killable")
+    stacks = [RankStack(0, OWN, "D"), *(RankStack(r, RECEIVES) for r in range(1, 4))]
+
+    def found(first: RankView, *others: RankView) -> set[Weight]:
+        status = JobStatus(job, (first, *others), 40, 70.0, stalled=True, silent=())
+        return {item.weight for item in assess_hang(status, stacks)[1][0]}
+
+    assert found(reads, *views[1:]) == {Weight.HINTS}
+    assert found(replace(reads, kernel_wait="nv_wait"), *views[1:]) == {Weight.CONVICTS}
+    in_sync = [replace(view, phase="all_reduce") for view in views[1:]]
+    assert found(reads, *in_sync) == {Weight.CONVICTS}

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brctl.evidence.stacks.analyse import analyse_stacks
+from brctl.evidence.stacks.analyse import analyse_stacks, in_exchange, is_waiting
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import (
     RankStack,
@@ -109,6 +110,36 @@ def test_many_unrelated_outliers_are_a_common_cause() -> None:
     found = analyse_stacks(stacks, example_job())
     assert found.suspect_nodes == ()
     assert "common cause" in found.reason
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["connection.py:recv", "connection.py:wait", "adapters.py:send", "threading.py:wait",
+     "synchronize.py:__enter__", "all_reduce_bench.py:load"],
+)  # fmt: skip
+def test_a_pipe_a_client_and_a_lock_are_no_wait_for_other_ranks(frame: str) -> None:
+    """By the name alone a rank stuck in its pipe was one that waits for the others."""
+    assert not is_waiting((frame, "train.py:step"))
+    stacks = [RankStack(r, SYNC) for r in range(6)]
+    odd = [RankStack(6, RECV), RankStack(7, (frame, "train.py:step"))]
+    found = analyse_stacks([*stacks, *odd], replace(example_job(), axes=(("pp", 2), ("dp", 4))))
+    assert found.suspect_ranks == (7,)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["distributed_c10d.py:recv", "schedules.py:_wait_batch_p2p", "p2p_communication.py:wait"],
+)
+def test_a_pipelines_own_functions_wait_for_one_other_rank(frame: str) -> None:
+    assert in_exchange((frame, "train.py:step"))
+    assert is_waiting((frame, "train.py:step"))
+
+
+@pytest.mark.parametrize(
+    "frame", ["c10d.cpp:c10d::Work::wait", "cuda.py:synchronize", "distributed_c10d.py:barrier"]
+)
+def test_a_collective_is_one_in_any_file(frame: str) -> None:
+    assert is_waiting((frame, "train.py:step"))
 
 
 def test_five_rounds_name_the_group_flagged_most() -> None:

@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.evidence.job.ends import raised
+from brctl.evidence.job.ends import ending
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
+
+IN_FLIGHT = 1
+"""Steps that the other ranks end without one that raised meanwhile."""
 
 GROUP = "job.cgroup.path"
 _KILL = "host.kernel.oom"
@@ -70,18 +73,24 @@ def outlived(
 def not_outlived(earlier: JobStatus, later: JobStatus) -> Iterable[Gap]:
     """Ranks that raised a moment ago and made no step since: the job may be about to end."""
     after = {view.rank: view for view in later.ranks}
-    for view in raised(earlier):
+    for view in ending(earlier):
         then = after.get(view.rank)
-        if then is None or _steps_of(then, later) <= _steps_of(view, earlier):
+        if then is None or not _stepped(view, earlier, then, later):
             why = f"rank {view.rank} raised an exception in {view.phase}, and no step of its came"
             yield Gap(
                 Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{why} since: look again"
             )
 
 
-def _steps_of(view: RankView, status: JobStatus) -> int:
-    """The rank's step; of a living rank that tells none the job's, which takes part in each."""
-    return (status.step if view.step is None and view.alive else view.step) or 0
+def _stepped(view: RankView, earlier: JobStatus, then: RankView, later: JobStatus) -> bool:
+    """Whether the rank took part in a step after it raised.
+
+    Of a living rank that tells no steps the job's are counted, which takes part in each. One of
+    these was in flight: a rank that raised in the optimizer had given its gradients for it.
+    """
+    if view.step is not None and then.step is not None:
+        return then.step > view.step
+    return then.alive is True and (later.step or 0) > (earlier.step or 0) + IN_FLIGHT
 
 
 def said_in_passing(evidence: Iterable[Evidence], status: JobStatus) -> bool:
@@ -89,7 +98,7 @@ def said_in_passing(evidence: Iterable[Evidence], status: JobStatus) -> bool:
 
     What a rank raised may accuse nobody, as another's exception that it only passed on.
     """
-    said = bool(raised(status)) or any(_is_said(item) for item in evidence)
+    said = bool(ending(status)) or any(_is_said(item) for item in evidence)
     return status.stalled is False and not status.ended and said
 
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from brctl.evidence.job.past_waits import with_waits_that_ended, without_past_waits
+from brctl.evidence.job.past.waits import with_waits_that_ended, without_past_waits
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import StepHistory
+from tests.evidence.job.past.test_outlived import against, status
 from tests.evidence.job.test_cpu_waits import SLOWER, STEADY
-from tests.evidence.job.test_outlived import against, status
 
 NOW = datetime(2026, 3, 14, 9, tzinfo=UTC)
 

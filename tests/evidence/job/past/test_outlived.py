@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from brctl.evidence.job.outlived import not_outlived, of_this_job, outlived, said_in_passing
+from brctl.evidence.job.past.outlived import not_outlived, of_this_job, outlived, said_in_passing
 from brctl.evidence.job.storage import storage
 from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.model.command import Outcome
@@ -151,12 +151,27 @@ def test_a_rank_without_steps_of_its_own_takes_part_in_its_jobs() -> None:
     assert list(not_outlived(silent_but_one(100), ended))
 
 
-def test_what_a_rank_printed_before_it_went_on_or_waited_is_no_gap() -> None:
+def test_what_a_rank_printed_before_it_went_on_is_no_gap() -> None:
     views = status(40).ranks
     prints = replace(views[2], last_words=RAISED + "step 40 done\n" * 20)
-    waits = replace(views[3], last_words=RAISED, phase="all_reduce")
-    ranks = (*views[:2], prints, waits, *views[4:])
-    assert not list(not_outlived(status(ranks=ranks), status(40)))
+    assert not list(not_outlived(status(ranks=(*views[:2], prints, *views[3:])), status(40)))
+
+
+def test_a_rank_that_raised_in_the_all_reduce_is_looked_at_again() -> None:
+    """CUDA's errors come up there: the job was no-fault while that rank ended."""
+    views = status(40).ranks
+    raises = replace(views[3], last_words=RAISED, phase="all_reduce")
+    ending = status(ranks=(*views[:3], raises, *views[4:]))
+    assert said_in_passing((), ending)
+    (gap,) = not_outlived(ending, status(40))
+    assert gap.subject == Subject("n4", "rank:3")
+    assert not list(not_outlived(ending, status(41)))
+
+
+def test_the_step_that_was_in_flight_is_none_of_a_rank_that_raised() -> None:
+    """All others end it with the gradients that the rank had given: it was taken for alive."""
+    assert list(not_outlived(silent_but_one(100), silent_but_one(101)))
+    assert not list(not_outlived(silent_but_one(100), silent_but_one(102)))
 
 
 def test_a_loss_that_is_no_number_counts_although_training_goes_on() -> None:

@@ -1,0 +1,1 @@
+"""What a job outlived, or had all the time: it accuses nobody."""

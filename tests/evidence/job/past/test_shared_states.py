@@ -1,0 +1,49 @@
+"""What every node of a job has had for long is the site's; what one has, or all lately, is not."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from brctl.evidence.job.past.shared_states import without_shared_states
+from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import StepHistory
+from tests.evidence.job.past.test_outlived import JOB, against, status
+from tests.evidence.job.test_cpu_waits import SLOWER, STEADY
+
+NOW = datetime(2026, 3, 14, 9, tzinfo=UTC)
+
+
+def unplugged(node: str, minutes: int = 600) -> Evidence:
+    told = against("host.kernel.nic_unplugged", FaultClass.NETWORK_LINK, node=node)
+    return replace(told, weight=Weight.HINTS, at=NOW - timedelta(minutes=minutes))
+
+
+EVERYWHERE = [unplugged(node) for node in JOB.nodes]
+
+
+@pytest.mark.parametrize("history", [STEADY, StepHistory()])
+def test_a_port_that_nobody_ever_plugged_in_is_no_lead(history: StepHistory) -> None:
+    """A sound job had a LOW lead on every node's cable."""
+    job = status(stalled=False, progress_age_s=0.1, history=history)
+    found = without_shared_states(EVERYWHERE, job, NOW)
+    assert {(item.weight, item.role) for item in found} == {(Weight.CONTEXT, Role.CONTEXT)}
+
+
+def test_where_one_nodes_cable_is_out_it_is_a_lead() -> None:
+    job = status(stalled=False, progress_age_s=0.1, history=STEADY)
+    some = EVERYWHERE[1:]
+    assert without_shared_states(some, job, NOW) == tuple(some)
+    since_now = [*EVERYWHERE[1:], unplugged(JOB.nodes[0], minutes=1)]
+    assert without_shared_states(since_now, job, NOW) == tuple(since_now)
+    undated = [*EVERYWHERE[1:], replace(EVERYWHERE[0], at=None)]
+    assert without_shared_states(undated, job, NOW) == tuple(undated)
+
+
+def test_where_steps_stopped_or_became_slower_all_cables_may_be_why() -> None:
+    for job in (
+        status(stalled=True, progress_age_s=70.0),
+        status(stalled=False, progress_age_s=0.1, history=SLOWER),
+    ):
+        assert without_shared_states(EVERYWHERE, job, NOW) == tuple(EVERYWHERE)
