@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.job.ends import ending
+from brctl.evidence.job.status import WAITING_PHASE
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
@@ -71,10 +72,15 @@ def outlived(
 
 
 def not_outlived(earlier: JobStatus, later: JobStatus) -> Iterable[Gap]:
-    """Ranks that raised a moment ago and made no step since: the job may be about to end."""
+    """Ranks that raised a moment ago and made no step since: the job may be about to end.
+
+    One that waits may have handled it long ago, and waits in vain for no other while it lives.
+    """
     after = {view.rank: view for view in later.ranks}
     for view in ending(earlier):
         then = after.get(view.rank)
+        if view.phase == WAITING_PHASE and then is not None and then.alive:
+            continue
         if then is None or not _stepped(view, earlier, then, later):
             why = f"rank {view.rank} raised an exception in {view.phase}, and no step of its came"
             yield Gap(
