@@ -8,7 +8,7 @@ from brctl.model.fault import FaultClass
 
 MODEL_FILE = Path(__file__).with_name("log_model.npz")
 SIZE_LIMIT = 1 << 20
-"""The shipped file is a quarter of this; a larger one is not ours."""
+"""The shipped file is a third of this; a larger one is not ours."""
 
 
 @cache
@@ -46,7 +46,6 @@ def read_model(path: Path) -> WordModel:
                 weights=tables["weights"].astype(np.int8).tobytes(),
                 scale=float(tables["scale"]),
                 bias=tuple(float(value) for value in tables["bias"]),
-                sharpness=float(tables["sharpness"]),
                 surprise=tables["surprise"].astype(np.uint8).tobytes(),
             )
     except (KeyError, zipfile.BadZipFile) as exc:

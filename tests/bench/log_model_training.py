@@ -1,8 +1,7 @@
-"""How the word model of logs is trained: multinomial logistic regression, in the span of its logs.
+"""How the word model of logs is trained: multinomial logistic regression over hashed features.
 
-The weights are a sum of the logs' own feature rows, so gradient descent runs on one small matrix of
-products between logs instead of on every bucket. Nothing is random: the same logs give the same
-weights.
+Every example is a row of length one over the buckets of its features. The rows are kept sparse, and
+all of them take part in every step. Nothing is random: the same logs give the same weights.
 """
 
 import re
@@ -15,81 +14,119 @@ from numpy.typing import NDArray
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of_log
 from brctl.model.fault import FaultClass
+from tests.bench.log_tables import Example
 
 Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 CLASSES = tuple(FaultClass)
 RULE_WEIGHT = 0.3
 """What the words of one rule count beside a whole log."""
 
-_STEPS = 400
-_RATE = 2.0
-_MOMENTUM = 0.9
+_STEPS = 150
+_RATE = 0.08
+_FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-8
 _SHRINK = 1e-5
-_NOT_WORDS = re.compile(r"\\[a-zA-Z]|[\\\[\](){}?*+|^$]")
+_NOT_WORDS = re.compile(r"\\[a-zA-Z]|[\\[\](){}?*+|^$]")
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows of features with their classes and how much each counts."""
+    """Sparse rows with their classes and how much each counts.
 
-    rows: Matrix
-    labels: NDArray[np.int64]
+    Attributes:
+        buckets: The buckets of all rows, one row behind the other.
+        lengths: How many of them belong to each row; at least one.
+        labels: The class of each row, as its place in CLASSES.
+        counts: What each row counts beside a whole log.
+    """
+
+    buckets: Numbers
+    lengths: Numbers
+    labels: Numbers
     counts: Matrix
 
     def chosen(self, keep: NDArray[np.bool_]) -> "Examples":
-        return Examples(self.rows[keep], self.labels[keep], self.counts[keep])
+        kept = self.buckets[np.repeat(keep, self.lengths)]
+        return Examples(kept, self.lengths[keep], self.labels[keep], self.counts[keep])
 
     def joined(self, other: "Examples") -> "Examples":
         return Examples(
-            np.vstack([self.rows, other.rows]),
+            np.concatenate([self.buckets, other.buckets]),
+            np.concatenate([self.lengths, other.lengths]),
             np.concatenate([self.labels, other.labels]),
             np.concatenate([self.counts, other.counts]),
         )
 
-
-def row_of(text: str) -> Matrix:
-    """The features of a log as a row of length one."""
-    row = np.zeros(BUCKETS)
-    found = sorted(frozenset().union(*buckets_of_log(text.splitlines())))
-    row[found] = 1.0
-    length = float(np.linalg.norm(row))
-    return row / length if length else row
+    def scores(self, weights: Matrix, bias: Matrix) -> Matrix:
+        """What the weights make of every row, class by class."""
+        starts = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])
+        sums: Matrix = np.add.reduceat(weights[self.buckets], starts, axis=0)
+        return sums / np.sqrt(self.lengths)[:, None] + bias
 
 
-def examples_of(logs: Sequence[tuple[str, FaultClass]]) -> Examples:
-    """Rows of labelled logs."""
-    rows = np.stack([row_of(text) for text, _ in logs])
-    labels = np.array([CLASSES.index(fault) for _, fault in logs])
-    return Examples(rows, labels, np.ones(len(logs)))
+def examples_of(logs: Sequence[Example]) -> Examples:
+    """Rows of labelled texts; those without a word are left out."""
+    rows = [sorted(frozenset[int]().union(*buckets_of_log(log.text.splitlines()))) for log in logs]
+    kept = [(row, log) for row, log in zip(rows, logs, strict=True) if row]
+    return Examples(
+        np.array([bucket for row, _ in kept for bucket in row]),
+        np.array([len(row) for row, _ in kept]),
+        np.array([CLASSES.index(log.fault) for _, log in kept]),
+        np.array([log.weight for _, log in kept]),
+    )
 
 
 def rule_examples() -> Examples:
     """The words of the shipped rules, so that the model knows what nobody logged yet."""
-    logs = [
-        (" ".join(rule.anchors) + "\n" + _NOT_WORDS.sub(" ", rule.pattern or ""), rule.fault)
-        for rule in SHIPPED
-        if rule.fault is not None
-    ]
-    found = examples_of(logs)
-    return Examples(found.rows, found.labels, np.full(len(logs), RULE_WEIGHT))
+    return examples_of(
+        [
+            Example(
+                " ".join(rule.anchors) + "\n" + _NOT_WORDS.sub(" ", rule.pattern or ""),
+                rule.fault,
+                RULE_WEIGHT,
+            )
+            for rule in SHIPPED
+            if rule.fault is not None
+        ]
+    )
 
 
 def train(examples: Examples) -> tuple[Matrix, Matrix]:
-    """Weights (bucket by class) and the bias of each class."""
-    products = examples.rows @ examples.rows.T
-    wanted = np.eye(len(CLASSES))[examples.labels]
-    share = (examples.counts / examples.counts.sum())[:, None]
-    mix = np.zeros_like(wanted)
-    bias = np.zeros(len(CLASSES))
-    mix_speed, bias_speed = np.zeros_like(mix), np.zeros_like(bias)
-    for _ in range(_STEPS):
-        wrong = (softmax(products @ mix + bias) - wanted) * share
-        mix_speed = _MOMENTUM * mix_speed + wrong + _SHRINK * mix
-        bias_speed = _MOMENTUM * bias_speed + wrong.sum(axis=0)
-        mix -= _RATE * mix_speed
-        bias -= _RATE * bias_speed
-    return examples.rows.T @ mix, bias
+    """Weights (bucket by class) and the bias of each class, by Adam over all rows at once."""
+    slopes = _Slopes(examples)
+    values = np.zeros((BUCKETS + 1, len(CLASSES)))
+    first, second = np.zeros_like(values), np.zeros_like(values)
+    for step in range(1, _STEPS + 1):
+        slope = slopes.at(values)
+        first = _FIRST * first + (1.0 - _FIRST) * slope
+        second = _SECOND * second + (1.0 - _SECOND) * slope**2
+        ahead, spread = first / (1.0 - _FIRST**step), second / (1.0 - _SECOND**step)
+        values -= _RATE * ahead / (np.sqrt(spread) + _TINY)
+    return values[:-1], values[-1]
+
+
+class _Slopes:
+    """The slope of the loss: the rows of each bucket are found once."""
+
+    def __init__(self, examples: Examples) -> None:
+        self._examples = examples
+        self._wanted = np.eye(len(CLASSES))[examples.labels]
+        self._share = (examples.counts / examples.counts.sum())[:, None]
+        rows = np.repeat(np.arange(len(examples.lengths)), examples.lengths)
+        order = np.argsort(examples.buckets, kind="stable")
+        self._rows = rows[order]
+        self._present, self._starts = np.unique(examples.buckets[order], return_index=True)
+
+    def at(self, values: Matrix) -> Matrix:
+        """The slope at weights whose last row is the bias."""
+        wrong = softmax(self._examples.scores(values[:-1], values[-1])) - self._wanted
+        wrong *= self._share
+        slope = _SHRINK * values
+        slope[-1] = wrong.sum(axis=0)
+        by_length = wrong / np.sqrt(self._examples.lengths)[:, None]
+        slope[self._present] += np.add.reduceat(by_length[self._rows], self._starts, axis=0)
+        return slope
 
 
 def softmax(scores: Matrix) -> Matrix:

@@ -2,10 +2,11 @@
 
     python -m tests.bench.train_log_model --corpus DIR [--corpus DIR ...] [--write]
 
-A corpus is a folder with cases.jsonl (file, fault_class, source_url or facts_from) and logs/.
-Prints, for families of sources the model was not trained on: how often its likeliest class is
-right, beside the rules alone, for all logs and for those on which no rule finds a cause. Figures of
-files instead of families would be too good: one repository prints alike.
+A corpus is a folder with cases.jsonl (file, fault_class, source_url or facts_from) and logs/. The
+composed lines and excerpts of `log_tables.py` are examples as well, and so are the words of rules.
+Prints, for families of sources the model was not trained on: how often the rules are right alone
+and together with the model, and how often its likeliest fault is right. Figures of files instead of
+families would be too good: one repository prints alike.
 """
 
 # ruff: noqa: E501 - lines of the report are read whole
@@ -14,7 +15,7 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
@@ -22,10 +23,13 @@ from urllib.parse import urlparse
 import numpy as np
 from numpy.typing import NDArray
 
-from brctl.engine.logs.classify import Classifier
+from brctl.engine.logs.classify import Blocks, Classifier
+from brctl.engine.logs.log_sources import read_blocks
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line, sampled
+from brctl.evidence.logs.words.word_model import WordModel
 from brctl.library.log_model import MODEL_FILE
-from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogVerdict
 from tests.bench.log_model_training import (
@@ -34,29 +38,27 @@ from tests.bench.log_model_training import (
     Matrix,
     examples_of,
     rule_examples,
-    softmax,
     train,
 )
+from tests.bench.log_tables import Example, read_tables
 
-FOLDS = 10
+FOLDS = 5
 QUIET = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
-_NO_CAUSE = np.isin(CLASSES, QUIET)
 
 
 @dataclass(frozen=True)
 class LabelledLog:
-    """One case: its text, its class, its family of sources, and what the rules say."""
+    """One case: its text, its class, its family of sources, and what was read in it."""
 
     text: str
     fault: FaultClass
     family: str
-    said: LogVerdict
+    events: Sequence[LogEvent]
+    readable: bool
 
-    @property
-    def is_quiet(self) -> bool:
-        """No rule finds a cause."""
-        roots = [line for line in self.said.evidence if line.role is Role.ROOT]
-        return self.said.fault in QUIET and not roots
+    def said(self, words: Mapping[FaultClass, float]) -> LogVerdict:
+        """What the rules say together with the words; without any, what they say alone."""
+        return judge("", self.events, readable=self.readable, words=words)
 
 
 def family_of(row: dict[str, str]) -> str:
@@ -69,18 +71,15 @@ def family_of(row: dict[str, str]) -> str:
 
 def read_corpus(folder: Path) -> list[LabelledLog]:
     """The cases of one folder."""
-    classifier = Classifier()
     rows = [json.loads(line) for line in (folder / "cases.jsonl").read_text().splitlines() if line]
-    paths = [folder / "logs" / row["file"] for row in rows]
-    return [
-        LabelledLog(
-            path.read_text(errors="replace"),
-            FaultClass(row["fault_class"]),
-            family_of(row),
-            classifier.classify_paths([path]).overall,
-        )
-        for row, path in zip(rows, paths, strict=True)
-    ]
+    classifier = Classifier()
+    return [_read(classifier, folder / "logs" / row["file"], row) for row in rows]
+
+
+def _read(classifier: Classifier, path: Path, row: dict[str, str]) -> LabelledLog:
+    events, _, readable = classifier.read_events(str(path), Blocks(read_blocks(path, [])))
+    text = path.read_text(errors="replace")
+    return LabelledLog(text, FaultClass(row["fault_class"]), family_of(row), events, readable)
 
 
 def folds(families: NDArray[np.str_]) -> Iterator[NDArray[np.bool_]]:
@@ -90,21 +89,21 @@ def folds(families: NDArray[np.str_]) -> Iterator[NDArray[np.bool_]]:
         yield np.isin(families, ordered[number::FOLDS])
 
 
-def tried_elsewhere(examples: Examples, families: NDArray[np.str_]) -> Matrix:
-    """Scores of every log by a model that saw nothing of its family."""
-    scores = np.zeros((len(examples.labels), len(CLASSES)))
-    rules = rule_examples()
-    for tried in folds(families):
-        weights, bias = train(examples.chosen(~tried).joined(rules))
-        scores[tried] = examples.rows[tried] @ weights + bias
-    return scores
+def tried_elsewhere(logs: Sequence[LabelledLog], composed: Examples) -> list[WordModel]:
+    """For every log a model that saw nothing of its family, but all that was composed."""
+    examples = examples_of([Example(log.text, log.fault) for log in logs])
+    models: dict[int, WordModel] = {}
+    for tried in folds(np.array([log.family for log in logs])):
+        model = model_of(*train(examples.chosen(~tried).joined(composed)))
+        models |= dict.fromkeys(np.flatnonzero(tried).tolist(), model)
+    return [models[number] for number in range(len(logs))]
 
 
-def best_sharpness(scores: Matrix, labels: NDArray[np.int64]) -> float:
-    """The factor on scores under which the true classes were least surprising."""
-    grid = np.linspace(0.3, 4.0, 38)
-    rows = np.arange(len(labels))
-    return float(min(grid, key=lambda f: -np.log(softmax(f * scores)[rows, labels]).mean()))
+def model_of(weights: Matrix, bias: Matrix, surprise: bytes = bytes(BUCKETS)) -> WordModel:
+    """The tables as they are shipped: weights in steps of a signed byte."""
+    scale = float(np.abs(weights).max()) / 127.0
+    steps = np.round(weights / scale).astype(np.int8)
+    return WordModel(CLASSES, steps.tobytes(), scale, tuple(bias.tolist()), surprise)
 
 
 def surprise_table(logs: Sequence[LabelledLog]) -> NDArray[np.uint8]:
@@ -118,52 +117,60 @@ def surprise_table(logs: Sequence[LabelledLog]) -> NDArray[np.uint8]:
     return np.clip(np.round(16.0 * bits), 0, 255).astype(np.uint8)
 
 
-def write_model(
-    path: Path, examples: Examples, sharpness: float, surprise: NDArray[np.uint8]
-) -> None:
-    """Train on everything and write the tables, weights in steps of a signed byte."""
-    weights, bias = train(examples.joined(rule_examples()))
-    scale = float(np.abs(weights).max()) / 127.0
+def write_model(path: Path, model: WordModel) -> None:
+    """The tables in a file without pickles."""
     np.savez_compressed(
         path,
-        classes=np.array([fault.value for fault in CLASSES]),
-        weights=np.round(weights / scale).astype(np.int8),
-        scale=np.float64(scale),
-        bias=bias,
-        sharpness=np.float64(sharpness),
-        surprise=surprise,
+        classes=np.array([fault.value for fault in model.classes]),
+        weights=np.frombuffer(model.weights, dtype=np.int8),
+        scale=np.float64(model.scale),
+        bias=np.array(model.bias),
+        surprise=np.frombuffer(model.surprise, dtype=np.uint8),
     )
 
 
-def report(logs: Sequence[LabelledLog], scores: Matrix, sharpness: float) -> list[str]:
+def report(logs: Sequence[LabelledLog], words: Sequence[Mapping[FaultClass, float]]) -> list[str]:
     """The figures, as lines."""
-    labels = np.array([CLASSES.index(log.fault) for log in logs])
-    quiet = np.array([log.is_quiet for log in logs])
-    faulty = ~_NO_CAUSE[labels]
-    by_rules = np.array([log.said.fault is log.fault for log in logs])
-    shares = softmax(sharpness * scores)
-    right = shares.argmax(axis=1) == labels
-    leads = np.argsort(-np.where(_NO_CAUSE, -1.0, shares), axis=1)
-    first, three = leads[:, 0] == labels, (leads[:, :3] == labels[:, None]).any(axis=1)
-    kept = np.where(quiet, right, by_rules)
-    lines = [
-        f"{len(logs)} logs, {len({log.family for log in logs})} families, sharpness {sharpness:.1f}",
-        f"rules alone: class right {by_rules.mean():.3f}",
-        f"the model's class where no rule finds a cause: {kept.mean():.3f}",
-        f"no rule finds a cause in {quiet.sum()}: rules right {by_rules[quiet].mean():.3f}, model {right[quiet].mean():.3f}",
-    ]  # fmt: skip
-    for name, mask in (("such faults", quiet & faulty), ("all faults", faulty)):
-        lines.append(
-            f"{name}, {mask.sum()}: first lead right {first[mask].mean():.2f}, one of three {three[mask].mean():.2f}"
-        )
-    top = shares[np.arange(len(labels)), leads[:, 0]]
+    families = len({log.family for log in logs})
+    lines = [f"{len(logs)} logs, {families} families"]
+    alone = [log.said({}) for log in logs]
+    heard = [log.said(shares) for log, shares in zip(logs, words, strict=True)]
+    lines += [_scores("rules alone", logs, alone), _scores("rules and words", logs, heard)]
+    faulty = [(log.fault, _leads(each)) for log, each in zip(logs, words, strict=True)]
+    faulty = [(fault, leads) for fault, leads in faulty if fault not in QUIET]
+    first = sum(fault is leads[0][0] for fault, leads in faulty)
+    three = sum(fault in [lead for lead, _ in leads[:3]] for fault, leads in faulty)
+    lines.append(
+        f"{len(faulty)} faults: by words alone the first is right {first / len(faulty):.2f}, one of three {three / len(faulty):.2f}"
+    )
     for low, high in ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.01)):
-        mask = (top >= low) & (top < high)
-        if mask.any():
+        inside = [
+            (fault is leads[0][0], leads[0][1])
+            for fault, leads in faulty
+            if low <= leads[0][1] < high
+        ]
+        if inside:
+            right, stated = (sum(values) / len(inside) for values in zip(*inside, strict=True))
             lines.append(
-                f"first lead stated {low:.1f} to {min(high, 1.0):.1f}: {mask.sum():>3} logs, said {top[mask].mean():.2f}, right {first[mask].mean():.2f}"
+                f"share {low:.1f} to {min(high, 1.0):.1f}: {len(inside):>3} logs, said {stated:.2f}, right {right:.2f}"
             )
-    return lines
+    return lines  # fmt: skip
+
+
+def _scores(name: str, logs: Sequence[LabelledLog], said: Sequence[LogVerdict]) -> str:
+    right = [log.fault is verdict.fault for log, verdict in zip(logs, said, strict=True)]
+    claimed = [ok for ok, verdict in zip(right, said, strict=True) if verdict.fault not in QUIET]
+    brier = np.mean(
+        [(verdict.probability - ok) ** 2 for ok, verdict in zip(right, said, strict=True)]
+    )
+    return f"{name}: class right {np.mean(right):.3f}, claimed faults {len(claimed)}, right {np.mean(claimed):.3f}, Brier {brier:.3f}"  # fmt: skip
+
+
+def _leads(words: Mapping[FaultClass, float]) -> list[tuple[FaultClass, float]]:
+    return sorted(
+        ((fault, share) for fault, share in words.items() if fault not in QUIET),
+        key=lambda item: (-item[1], item[0].value),
+    )
 
 
 def main() -> int:
@@ -173,13 +180,14 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"write {MODEL_FILE}")
     options = parser.parse_args()
     logs = [log for folder in options.corpus for log in read_corpus(folder)]
-    examples = examples_of([(log.text, log.fault) for log in logs])
-    scores = tried_elsewhere(examples, np.array([log.family for log in logs]))
-    sharpness = best_sharpness(scores, examples.labels)
-    print("\n".join(report(logs, scores, sharpness)))
+    composed = examples_of(read_tables()).joined(rule_examples())
     if options.write:
-        write_model(MODEL_FILE, examples, sharpness, surprise_table(logs))
+        everything = examples_of([Example(log.text, log.fault) for log in logs]).joined(composed)
+        write_model(MODEL_FILE, model_of(*train(everything), surprise_table(logs).tobytes()))
         print(f"wrote {MODEL_FILE}, {MODEL_FILE.stat().st_size} bytes")
+    models = tried_elsewhere(logs, composed)
+    words = [model.shares(log.text.splitlines()) for log, model in zip(logs, models, strict=True)]
+    print("\n".join(report(logs, words)))
     return 0
 
 

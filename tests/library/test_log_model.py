@@ -10,14 +10,15 @@ import pytest
 from brctl.evidence.logs.words.line_words import BUCKETS
 from brctl.library.log_model import MODEL_FILE, SIZE_LIMIT, read_model, shipped_model
 from brctl.model.fault import FaultClass
-from tests.bench.log_model_training import examples_of, softmax, train
-from tests.bench.train_log_model import family_of, folds, write_model
+from tests.bench.log_model_training import examples_of, train
+from tests.bench.log_tables import EXCERPT_WEIGHT, LINE_WEIGHT, Example, read_tables
+from tests.bench.train_log_model import family_of, folds, model_of, write_model
 
 LOGS = [
-    ("disk sda failed, filesystem shut down", FaultClass.STORAGE_CHECKPOINT),
-    ("disk sdb failed, journal aborted", FaultClass.STORAGE_CHECKPOINT),
-    ("loss is nan after the overflow", FaultClass.NUMERIC_NAN),
-    ("gradient overflow, nan in the loss", FaultClass.NUMERIC_NAN),
+    Example("disk sda failed, filesystem shut down", FaultClass.STORAGE_CHECKPOINT),
+    Example("disk sdb failed, journal aborted", FaultClass.STORAGE_CHECKPOINT),
+    Example("loss is nan after the overflow", FaultClass.NUMERIC_NAN),
+    Example("gradient overflow, nan in the loss", FaultClass.NUMERIC_NAN),
 ]
 
 
@@ -43,10 +44,9 @@ def test_classifying_an_explained_log_does_not_load_numpy(tmp_path: Path) -> Non
 def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
     """The tables survive the file, and tell the classes they were trained on apart."""
     path = tmp_path / "model.npz"
-    surprise = np.full(BUCKETS, 80, dtype=np.uint8)
-    write_model(path, examples_of(LOGS), 2.0, surprise)
+    surprise = bytes([80]) * BUCKETS
+    write_model(path, model_of(*train(examples_of(LOGS)), surprise))
     model = read_model(path)
-    assert model.sharpness == 2.0
     assert model.surprise_of("one rare word of many more words here") == pytest.approx(5.0)
     shares = model.shares(["the disk failed and the filesystem is gone"])
     assert shares[FaultClass.STORAGE_CHECKPOINT] > shares[FaultClass.NUMERIC_NAN]
@@ -59,11 +59,21 @@ def test_training_has_no_chance_in_it() -> None:
     assert (first[1] == second[1]).all()
 
 
+def test_the_composed_tables_are_read_and_say_each_thing_once() -> None:
+    """Every row names a class we have; a text under two labels would teach neither."""
+    rows = read_tables()
+    assert {row.weight for row in rows} == {LINE_WEIGHT, EXCERPT_WEIGHT}
+    assert {row.fault for row in rows} == set(FaultClass)
+    assert len(rows) > 6000
+    labels: dict[str, FaultClass] = {}
+    assert [r.text for r in rows if labels.setdefault(r.text.strip(), r.fault) != r.fault] == []
+    assert all(row.text.strip() and len(row.text) < 4000 for row in rows)
+
+
 def test_training_learns_its_own_logs() -> None:
     """Every log is given its own class by the model trained on it."""
     examples = examples_of(LOGS)
-    weights, bias = train(examples)
-    assert (softmax(examples.rows @ weights + bias).argmax(axis=1) == examples.labels).all()
+    assert (examples.scores(*train(examples)).argmax(axis=1) == examples.labels).all()
 
 
 def test_a_family_is_never_split_between_training_and_trial() -> None:

@@ -11,7 +11,7 @@ from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import split
 from brctl.evidence.logs.judge import judge
-from brctl.evidence.logs.leads import with_leads, with_leads_of
+from brctl.evidence.logs.leads import with_leads, with_leads_of, with_words
 from brctl.evidence.logs.progress.benchmark import benchmark_rows
 from brctl.evidence.logs.progress.counters import counters_at_zero
 from brctl.evidence.logs.progress.shape import progress_shape
@@ -97,7 +97,7 @@ class Classifier:
                 sure.add(item.fault)
             elif readable and len(heard) < SEARCHED_INPUTS:
                 text = sample.lines()
-                words = shipped_model().shares(tuple(text.values())) if text else NO_WORDS
+                words = self._words_of(text)
                 item = self._searched(item, events, text, words)
                 heard.append((item, words))
             items.append(recommend_for_logs(item))
@@ -153,7 +153,8 @@ class Classifier:
     ) -> LogVerdict:
         """A verdict after a look at the text: progress in it, a component that fails, or leads."""
         if not _is_open(item):
-            return judge(item.name, events, item.notes, words=words)
+            heard = judge(item.name, events, item.notes, words=words)
+            return with_words(heard, text, shipped_model(), item.name)
         whole = rejoined(text) if item.fault is FaultClass.UNKNOWN else {}
         if whole:
             again = self._events_of(item.name, whole)
@@ -173,7 +174,12 @@ class Classifier:
         item = judge(item.name, events, item.notes, words=words)
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, shipped_model(), item.name)
-        return item
+        return with_words(item, text, shipped_model(), item.name)
+
+    def _words_of(self, text: Mapping[int, str]) -> Mapping[FaultClass, float]:
+        """What the model makes of the lines that are not known to be harmless."""
+        lines = [line for line in text.values() if self._index.harmless_row(line) is None]
+        return shipped_model().shares(lines) if lines else NO_WORDS
 
     def _events_of(self, name: str, lines: Mapping[int, str]) -> list[LogEvent]:
         reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))

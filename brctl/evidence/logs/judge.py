@@ -19,7 +19,6 @@ from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
-from brctl.evidence.logs.signatures.health import OF_A_NODE
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, second_opinion
 from brctl.model.evidence import Role
@@ -63,7 +62,7 @@ def judge(
     likeliest = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
     if not _rests_on_site(likeliest, weighed):
-        stated = second_opinion(likeliest, stated, words, of_a_node=_proves_a_node(standing))
+        likeliest, stated = second_opinion(likeliest, stated, words)
     winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
@@ -87,12 +86,6 @@ def judge(
         culprit_host=culprit.host,
         names_machine=culprit.describe() is not None or _is_physical(deciding),
     )
-
-
-def _proves_a_node(standing: Iterable[LogEvent]) -> bool:
-    """Whether a node's own lines prove health, and none of a job."""
-    proofs = {e.signature.name for e in standing if e.signature.part is Part.HEALTHY}
-    return bool(proofs) and proofs <= OF_A_NODE
 
 
 def _leads(
@@ -191,6 +184,8 @@ def _origin(
     winner: FaultClass, deciding: Sequence[Weighed], odds: Mapping[FaultClass, float]
 ) -> Origin:
     side = deciding[0].event.signature.side if deciding else CATALOGUE[winner].origin
+    if winner not in odds:
+        return side
     same = sum(o for fault, o in odds.items() if fault is winner or CATALOGUE[fault].origin is side)
     return side if same / sum(odds.values()) >= SURE_OF_ORIGIN else Origin.UNKNOWN
 

@@ -45,6 +45,25 @@ def with_leads(
     return replace(verdict, leads=_joined(verdict.leads, by_words), evidence=shown)
 
 
+def with_words(
+    verdict: LogVerdict, lines: Mapping[int, str], model: WordModel, file: str = ""
+) -> LogVerdict:
+    """The verdict with the lines whose words speak for its fault, where no rule names one."""
+    if verdict.fault in _NO_CAUSE or any(line.role is Role.ROOT for line in verdict.evidence):
+        return verdict
+    share = model.shares(tuple(lines.values()))[verdict.fault]
+    numbers = {text: number for number, text in reversed(tuple(lines.items()))}
+    spoken = tuple(
+        LogEvidence(Role.ROOT, file, numbers[text], _quoted(verdict.fault, share, text), WORDS, 1)
+        for text in model.speaking_lines(verdict.fault, tuple(numbers))
+    )
+    return replace(verdict, evidence=(*spoken, *verdict.evidence))
+
+
+def _quoted(fault: FaultClass, share: float, text: str) -> str:
+    return f"{fault} {share:.2f} by words alone: {text.strip()}"[:_QUOTED]
+
+
 def _joined(first: Sequence[LogLead], second: Sequence[LogLead]) -> tuple[LogLead, ...]:
     """Leads by how the log ends before those by its words; a class is named once."""
     known = {lead.fault for lead in first}
@@ -55,7 +74,7 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     """The verdict over all inputs with what leads those have that it does not explain either."""
     searched = [item for item in items if item.leads or _odd_lines(item)]
     if overall.fault is not FaultClass.UNKNOWN or not searched:
-        return overall
+        return _with_words_of(overall, items)
     by_class: dict[FaultClass, list[LogLead]] = {}
     for item in searched:
         for lead in item.leads:
@@ -72,6 +91,15 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     if not any(line.role is Role.ROOT for line in shown):
         shown = _unusual_first(shown, odd)
     return replace(overall, leads=_joined(overall.leads, leads), evidence=shown)
+
+
+def _with_words_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
+    """The verdict with the lines of the inputs in which words alone speak for its fault."""
+    if any(line.role is Role.ROOT for line in overall.evidence):
+        return overall
+    agreeing = [item for item in items if item.fault is overall.fault]
+    lines = [line for item in agreeing for line in item.evidence if line.signature == WORDS]
+    return replace(overall, evidence=(*lines[:_SHOWN], *overall.evidence))
 
 
 def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:

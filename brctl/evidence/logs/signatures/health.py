@@ -152,7 +152,4 @@ _RESULTS = (
             r"RunningAvgSamplesPerSec=\d|train_step_timing in s: \d|\bval_loss: \d[\d.]*(?!.{0,40}nan)|timing_s/step:\d|[Ee]poch \d+/\d+ done in [\d.]+ ?s"),
 )  # fmt: skip
 
-OF_A_NODE = frozenset(row.name for row in (*_DEVICES, *_IN_SERVICE, *_OVER))
-"""Rows that prove a node's health and say nothing of a job's."""
-
 SIGNATURES = (*_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)

@@ -1,6 +1,7 @@
-"""What a model of words sees of a log: words, pairs, the program that speaks, the level, the place.
+"""What a model of words sees of a line: words, their parts, pairs, the program, the level, codes.
 
-Numbers, addresses and hashes are left out: they differ from log to log and mean nothing elsewhere.
+Numbers, addresses and hashes are left out, as they differ from log to log and mean nothing
+elsewhere; only what a line calls a status, a signal or an error is a number that means the same.
 """
 
 import re
@@ -8,17 +9,23 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-BUCKETS = 8192
+BUCKETS = 16384
 """Features are hashed into so many buckets; the shipped tables have one row each."""
 
 LINES_READ = 1000
 """Lines of one input that are looked at: the first and the last ones."""
 
-_LAST_LINES = 3
+_PART = 5
+"""Letters of a long word that tell it from others: its two ends stand for words nobody saw yet."""
+
+_LONG = 6
 _WORDS_A_LINE = 60
 _HEX = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b")
 _WORD = re.compile(r"[a-z][a-z_]{2,40}")
 _LEVEL = re.compile(r"\b(?:fatal|critical|panic|error|warn(?:ing)?|info|debug)\b")
+_CODE = re.compile(
+    r"(?:status|error|errno|code|rc|xid|err|exitcode|signal)\W{1,3}(?P<code>-?\d{1,3})\b"
+)
 _PROGRAM = re.compile(
     r"^\[ *\d+\.\d+\] (?P<dmesg>)|"
     r"^\S{3} +\d+ [\d:]{8} \S+ (?P<syslog>[a-z][\w.-]*)(?:\[\d+\])?:|"
@@ -37,15 +44,18 @@ def words_of(text: str) -> list[str]:
     return found
 
 
-def features_of_line(text: str, *, last: bool = False) -> Iterator[str]:
-    """Names of the features of one line; `last` for the lines that a log ends with."""
+def features_of_line(text: str) -> Iterator[str]:
+    """Names of the features of one line."""
     words = words_of(text)
     yield from (f"w:{word}" for word in words)
     yield from (f"b:{first} {second}" for first, second in pairwise(words))
-    if last:
-        yield from (f"e:{word}" for word in words)
+    for word in words:
+        if len(word) > _LONG:
+            yield f"g:{word[:_PART]}"
+            yield f"h:{word[-_PART:]}"
     lowered = text.lower()
     yield from (f"l:{level}" for level in _LEVEL.findall(lowered))
+    yield from (f"n:{found['code']}" for found in _CODE.finditer(lowered))
     program = _PROGRAM.search(lowered)
     if program:
         yield f"p:{program['syslog'] or program['named'] or 'kernel'}"
@@ -66,12 +76,7 @@ def sampled(lines: Sequence[str]) -> list[str]:
 
 def buckets_of_log(lines: Sequence[str]) -> list[frozenset[int]]:
     """For every line looked at the buckets of its features."""
-    kept = sampled(lines)
-    first_of_the_end = len(kept) - _LAST_LINES
-    return [
-        buckets_of(features_of_line(line, last=number >= first_of_the_end))
-        for number, line in enumerate(kept)
-    ]
+    return [buckets_of(features_of_line(line)) for line in sampled(lines)]
 
 
 def buckets_of(features: Iterable[str]) -> frozenset[int]:

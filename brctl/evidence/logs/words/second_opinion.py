@@ -1,8 +1,8 @@
-"""What the model of words makes of a class that the rules found (decision 0428).
+"""What the model of words makes of a class that the rules found (decision 0454).
 
-Rules read single lines; the model weighs every word of the log and was trained on other sources.
-It names no class of a fault here. Where both agree, the class was right more often than the rules
-state; where the model is sure of another and gives the rules' class nothing, hardly ever.
+Rules read single lines by their form; the model reads every line by its words, and was trained on
+other sources. Where both agree, the class was right far more often than the rules state. Where the
+rules find nothing at all, the fault that a line's words speak for is claimed, weakly.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,8 @@ from brctl.evidence.logs.progress.shape import IN_VAIN, TRAINING
 from brctl.evidence.logs.signature import healthy
 from brctl.evidence.logs.words.word_model import WordModel
 from brctl.model.fault import FaultClass
+
+_NO_FAULT = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 
 NO_WORDS: Mapping[FaultClass, float] = MappingProxyType({})
 """The model was not asked."""
@@ -25,48 +27,51 @@ _LINES_NEEDED = 2
 """Lines of training: one is printed before the first step fails as well."""
 
 _QUOTED = 400
-_SURE = 0.7
-_NOTHING = 0.02
+_NEARER_ONE = 0.6
+"""Part of the way to 1 that agreement moves what is stated of a fault."""
 
-_NEARER_ONE: Mapping[FaultClass, float] = {FaultClass.NO_FAULT: 0.6, FaultClass.UNKNOWN: 0.4}
-"""Part of the way to 1 that agreement moves what is stated; of a fault the smaller one."""
+_HEALTHY: tuple[tuple[float, float], ...] = ((0.3, 0.6), (0.7, 0.4))
+"""The same for health, below each share that the words give the likeliest fault."""
 
-_FAULT_NEARER_ONE = 0.2
-_NODE_UNSHARED = 0.4
-"""The same for a node's health that the model neither finds likeliest nor denies (0429)."""
+_DENIED = 0.8
+"""What is left of a stated health where a line's words speak for a fault as surely as that."""
 
-_ONE_LINE = 0.6
-"""A fault stated lower rests on a weak line, which the model has read too: no second witness."""
+_SURE, _DOUBTED = 0.9, 0.75
+"""A model as sure of another fault leaves so much of what the rules state."""
 
-_HARDLY, _LESS = 0.5, 0.8
+_FOUND_NOTHING = 0.5
+"""Unknown stated lower means that no line failed; above, one did and does not say why."""
+
+_NAMED_FROM, _BY_WORDS = 0.6, 0.65
+"""From which share on a fault is claimed by words alone, and what it is stated at."""
 
 
 def second_opinion(
-    fault: FaultClass,
-    stated: float,
-    words: Mapping[FaultClass, float],
-    *,
-    of_a_node: bool = False,
-) -> float:
-    """The stated probability of the rules' class after the model was heard.
+    fault: FaultClass, stated: float, words: Mapping[FaultClass, float]
+) -> tuple[FaultClass, float]:
+    """The likeliest class and its stated probability after the model was heard.
 
     Args:
         fault: What the rules find likeliest.
         stated: How likely they state it.
         words: The model's shares of all classes; empty leaves everything as it is.
-        of_a_node: Only a node's own lines prove health, none of a job.
     """
     if not words:
-        return stated
-    likeliest = max(words, key=lambda each: (words[each], each.value))
-    if likeliest is fault:
-        if fault not in _NEARER_ONE and stated < _ONE_LINE:
-            return stated
-        return stated + _NEARER_ONE.get(fault, _FAULT_NEARER_ONE) * (1.0 - stated)
-    if fault is FaultClass.UNKNOWN or words.get(fault, 0.0) >= _NOTHING:
-        unshared = fault is FaultClass.NO_FAULT and of_a_node
-        return stated + (_NODE_UNSHARED if unshared else 0.0) * (1.0 - stated)
-    return stated * (_HARDLY if words[likeliest] >= _SURE else _LESS)
+        return fault, stated
+    share, spoken = max((share, each) for each, share in words.items() if each not in _NO_FAULT)
+    if fault is FaultClass.UNKNOWN:
+        named = stated < _FOUND_NOTHING and share >= _NAMED_FROM
+        return (spoken, _BY_WORDS) if named else (fault, stated)
+    if fault is FaultClass.NO_FAULT:
+        nearer = next((part for limit, part in _HEALTHY if share < limit), None)
+        return fault, stated * _DENIED if nearer is None else _nearer(stated, nearer)
+    if spoken is fault:
+        return fault, _nearer(stated, _NEARER_ONE)
+    return fault, stated * (_DOUBTED if share >= _SURE else 1.0)
+
+
+def _nearer(stated: float, part: float) -> float:
+    return stated + part * (1.0 - stated)
 
 
 def proof_of_words(

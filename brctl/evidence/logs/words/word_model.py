@@ -1,18 +1,21 @@
-"""What the words of a log make likely where no rule speaks: a linear model of hashed features.
+"""What the words of a log's lines make likely: a linear model of hashed features.
 
-It names leads and never a fault: on families of sources it was not trained on, its likeliest class
-is right too seldom (decision 0160). What the rules claim it confirms or doubts (decision 0428).
+Every line is read by itself, and a class is as likely as the line that speaks most for it: the few
+lines that tell a cause stand among many that tell nothing. Rules and model are joined by
+`second_opinion` (decision 0454).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import add
 
+from brctl.evidence.logs.unexplained import template_of
 from brctl.evidence.logs.words.line_words import (
     BUCKETS,
     buckets_of,
-    buckets_of_log,
     features_of_line,
+    sampled,
 )
 from brctl.model.fault import FaultClass
 
@@ -29,7 +32,6 @@ class WordModel:
         weights: One signed byte a bucket and class, row after row.
         scale: What one step of a weight is worth.
         bias: What speaks for each class before any word.
-        sharpness: Factor on the scores that made shares true on held-out families.
         surprise: One byte a bucket: sixteenths of a bit that its words surprise among ordinary
             lines.
     """
@@ -38,7 +40,6 @@ class WordModel:
     weights: bytes
     scale: float
     bias: tuple[float, ...]
-    sharpness: float
     surprise: bytes
 
     def __post_init__(self) -> None:
@@ -48,29 +49,25 @@ class WordModel:
             raise ValueError(f"{len(self.bias)} biases for {len(self.classes)} classes")
 
     def shares(self, lines: Sequence[str]) -> dict[FaultClass, float]:
-        """How likely each class is by the words alone; they add up to one."""
-        found = sorted(frozenset[int]().union(*buckets_of_log(lines)))
-        length = math.sqrt(len(found)) or 1.0
-        step = self.scale / length
-        sums = [0] * len(self.classes)
-        width = len(self.classes)
-        table = memoryview(self.weights).cast("b")
-        for bucket in found:
-            row = table[bucket * width : (bucket + 1) * width]
-            for column, weight in enumerate(row):
-                sums[column] += weight
-        scores = [
-            self.sharpness * (total * step + bias)
-            for total, bias in zip(sums, self.bias, strict=True)
-        ]
-        return dict(zip(self.classes, _softmax(scores), strict=True))
+        """How likely each class is by the words of the lines; they add up to one at most.
+
+        A fault has the share of the line that speaks most for it. What the surest fault leaves is
+        shared by health and by a cause that no line tells.
+        """
+        found = [self._shares_of_line(line) for line in _of_each_form(sampled(lines))]
+        best = dict.fromkeys(self.classes, 0.0)
+        for column, fault in enumerate(self.classes):
+            best[fault] = max((shares[column] for shares in found), default=0.0)
+        left = 1.0 - max(best[fault] for fault in self.classes if fault not in _QUIET)
+        best |= {fault: part * left for fault, part in _QUIET.items()}
+        return best
 
     def speaking_lines(self, fault: FaultClass, lines: Sequence[str]) -> tuple[str, ...]:
-        """The lines that speak most for a class, strongest first; none that speak against it."""
+        """The lines that speak most for a class, strongest first; none that hardly do."""
         column = self.classes.index(fault)
-        scored = {line: self._said_for(column, line) for line in lines if line.strip()}
-        ranked = sorted(scored, key=lambda line: -scored[line])
-        return tuple(line for line in ranked[:LINES_NAMED] if scored[line] > 0)
+        shares = {line: self._shares_of_line(line)[column] for line in lines if line.strip()}
+        ranked = sorted(shares, key=lambda line: -shares[line])
+        return tuple(line for line in ranked[:LINES_NAMED] if shares[line] > _SPEAKS)
 
     def surprise_of(self, line: str) -> float:
         """Bits that the rarest words of a line surprise among ordinary lines."""
@@ -78,12 +75,29 @@ class WordModel:
         rarest = sorted((self.surprise[bucket] for bucket in buckets), reverse=True)[:_RAREST]
         return sum(rarest) / (16.0 * _RAREST)
 
-    def _said_for(self, column: int, line: str) -> int:
-        table = memoryview(self.weights).cast("b")
-        width = len(self.classes)
+    def _shares_of_line(self, line: str) -> list[float]:
+        """The share of each class by one line's words, in the order of the classes."""
         buckets = buckets_of(features_of_line(line))
-        return sum(table[bucket * width + column] for bucket in buckets)
+        step = self.scale / (math.sqrt(len(buckets)) or 1.0)
+        width = len(self.classes)
+        table = memoryview(self.weights).cast("b")
+        sums = [0] * width
+        for bucket in buckets:
+            sums = list(map(add, sums, table[bucket * width : (bucket + 1) * width]))
+        scored = zip(sums, self.bias, strict=True)
+        return _softmax([total * step + bias for total, bias in scored])
 
+
+def _of_each_form(lines: Iterable[str]) -> Iterable[str]:
+    """One line of each form: ranks and steps repeat theirs."""
+    return {template_of(line): line for line in lines}.values()
+
+
+_QUIET = {FaultClass.NO_FAULT: 0.6, FaultClass.UNKNOWN: 0.2}
+"""Parts of what the surest fault leaves, as they told most on unread logs (0454)."""
+
+_SPEAKS = 0.05
+"""A line that gives a class less is no line for it."""
 
 _RAREST = 5
 """Words of a line that count: a long line is not unusual for being long."""
