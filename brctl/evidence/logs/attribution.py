@@ -125,9 +125,11 @@ def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> 
             continue
         if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
             continue
-        if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
-            continue
         gap = seconds_between(other.event, item.event)
+        if CATALOGUE[item.fault].produces(other.fault) and (
+            item.weight >= other.weight or (gap is not None and gap < 0.0)
+        ):
+            continue
         if gap is None or abs(gap) <= window_s:
             return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
     return item

@@ -217,3 +217,12 @@ def test_a_line_that_only_says_failed_outranks_none_that_says_what() -> None:
     exact = "kernel: NVRM: Xid (PCI:0000:9b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11"
     assert classify(log=[vague]).fault is FaultClass.DRIVER_FIRMWARE
     assert classify(log=[vague, exact]).fault is FaultClass.NVLINK
+
+
+def test_what_came_first_is_no_victim_of_what_it_may_cause() -> None:
+    """A file server that stops answering did not unplug the cable half a minute before."""
+    lines = [
+        "Dec  4 08:10:31 g7 kernel: be2net 0000:af:00.0: Error detected in the adapter, UNRECOVERABLE",
+        "Dec  4 08:11:12 g7 kernel: nfs: server filer2 not responding, still trying",
+    ]
+    assert classify(kernel=lines).fault is FaultClass.NETWORK_ETH

@@ -35,7 +35,7 @@ _SCHEDULER = (
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
-         r"(?<!queue )(?<!queues )\b[Pp]reempt(?:ed|ion|ing)\b(?!.{0,20}(?:=|disabled|support))|[Ss]pot (?:instance )?interruption|"
+         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes)(?!.{0,20}(?:=|disabled|support))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
          part=Part.STOPPED, origin=Origin.INFRA),

@@ -89,7 +89,7 @@ _CLIENTS = (
     root(_S, "lustre.lost", ("lustre:", "lnet", "lnetrerror", "lneterror"), 0.74, _NET,
          r"Lustre: .{0,160}(?:was lost|evicted|timed out|in progress operations|Request .{0,40}has (?:timed out|failed))|LNet(?:Error)?: .{0,120}(?:timed out|fail|error|no route|aborting)"),
     root(_S, "gpfs.error", ("gpfs", "mmfs", "6027-", "spectrum scale"), 0.86, _NET,
-         r"(?:mmfs|GPFS|6027-\d+).{0,160}(?:unmount|lost|stale|panic|expel|error|fail|quorum|unavailable|lease|I/O)|(?:expelled|lease|unmounted|quorum).{0,120}6027-\d+|\[[EX]\] .{0,40}(?:6027|mmfs|GPFS).{0,80}"),
+         r"(?:mmfs(?!: \[I\])|GPFS|6027-\d+).{0,160}(?:unmount|lost|stale|panic|expel|error|fail|quorum|unavailable|lease|I/O)|(?:expelled|lease|unmounted|quorum).{0,120}6027-\d+|\[[EX]\] .{0,40}(?:6027|mmfs|GPFS).{0,80}"),
     root(_S, "gpfs.node", ("lost membership", "unexpectedly lost", "expelled"), 0.8, "Storage Scale (GPFS) log of a cluster's nodes",
          r"\[[NEW]\] .{0,60}(?:[Ll]ost membership|unexpectedly lost|is being expelled|expelled by)"),
     root(_S, "parallel-fs.error", ("beegfs", "weka", "ceph", "libceph", "gluster", "orangefs", "panfs", "vast", "daos", "cephfs", "longhorn", "rook", "has not responded in", "cifs", "rbd: "), 0.8, _NET,
