@@ -4,7 +4,8 @@ The rules, from the attribution chapter of the fault sheet:
 
 1. Roots first; a victim's line never carries a class.
 2. What a program says after its scheduler stopped it proves nothing; the kernel still does.
-3. A cause explains its symptoms: what it is known to produce is demoted when it is near in time.
+3. A cause explains its symptoms: what it is known to produce is demoted when it is near in time,
+   but for a network's hardware that failed, by the clock, before something waited for it.
 4. Of two unrelated candidates the earlier wins, unless it is much the weaker.
 5. A stop order is the cause only when nothing failed before it.
 """
@@ -24,6 +25,10 @@ COLLECTIVE_TIMEOUT_S = 1800.0
 
 AFTERMATH_S = 600.0
 """How long after an exception a GPU still reports what the exception left undone."""
+
+_NETWORK = frozenset({F.NETWORK_ETH, F.NETWORK_LINK, F.NETWORK_IB, F.NETWORK_SWITCH})
+_WAITS = frozenset({F.STORAGE_CHECKPOINT, F.HOST_KERNEL})
+"""Classes whose lines tell of waiting: a file server without a network, a task that hangs on it."""
 
 CREDIBLE = 0.5
 """A candidate weaker than this neither explains nor outranks another."""
@@ -114,25 +119,31 @@ def _after_teardown(weighed: list[Weighed], stops: list[LogEvent]) -> list[Weigh
 def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> Weighed:
     if item.role is not Role.ROOT:
         return item
-    for other in all_items:
-        if other.role is not Role.ROOT or other.weight < CREDIBLE or other is item:
-            continue
-        if _is_aftermath(item, other):
-            return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
-        if _is_aftermath(other, item):
-            continue
-        if _is_general(other) and not _is_general(item):
-            continue
-        if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
-            continue
-        gap = seconds_between(other.event, item.event)
-        if CATALOGUE[item.fault].produces(other.fault) and (
-            item.weight >= other.weight or (gap is not None and gap < 0.0)
-        ):
-            continue
-        if gap is None or abs(gap) <= window_s:
-            return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
+    others = (o for o in all_items if o is not item and o.role is Role.ROOT)
+    if any(_explains(other, item, window_s) for other in others if other.weight >= CREDIBLE):
+        return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
     return item
+
+
+def _explains(other: Weighed, item: Weighed, window_s: float) -> bool:
+    """Whether one is the cause of what the other tells."""
+    if _is_aftermath(item, other):
+        return True
+    if _is_aftermath(other, item) or (_is_general(other) and not _is_general(item)):
+        return False
+    if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
+        return False
+    if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
+        return False
+    gap = seconds_between(other.event, item.event)
+    if gap is not None and gap < 0.0 and _keeps_others_waiting(item, other):
+        return False
+    return gap is None or abs(gap) <= window_s
+
+
+def _keeps_others_waiting(item: Weighed, other: Weighed) -> bool:
+    """Whether one is hardware of the network that failed, the other a wait that follows from it."""
+    return item.event.signature.physical and item.fault in _NETWORK and other.fault in _WAITS
 
 
 def _is_general(item: Weighed) -> bool:
