@@ -110,7 +110,7 @@ _DRIVER = (
          ("gpus found", "gpu count", "gpus detected", "missing gpu", "expected 8 gpu", "check_gpu_count", "gpus", "expected "), 0.72,
          "health checks: device count below expectation",
          r"(?:GPU count (?:mismatch|check.*fail)|expected \d+ GPUs?.*(?:found|got|only)|missing GPU|"
-         r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|[Ee]xpected (?P<want>\d+) (?:GPUs? )?(?:and|but) (?:found|got|have) (?!(?P=want)\b)\d+(?: GPUs?)?|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
+         r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|(?<!NICs for device \d\. )[Ee]xpected (?P<want>\d+) (?:GPUs? )?(?:and|but) (?:found|got|have) (?!(?P=want)\b)\d+(?: GPUs?)?|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "_issuerpc", "rpcrecvpoll", "rpcsendmessage", "kgsphealthcheck", "gsp crash",

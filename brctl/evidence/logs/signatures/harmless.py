@@ -96,6 +96,10 @@ SIGNATURES: tuple[Signature, ...] = (
            "nccl info enabled nccl", "nccl info ras", "nccl info gpu direct", "nccl info === system"),
           "NCCL INFO start-up lines",
           r"NCCL INFO (?!.*(?:-> [1-7]\b|Connection refused|exceeded|error|fail|Abort|closed))(?!NET/IB ?: Using .*mlx5_bond)"),
+    aside(Part.BENIGN, "harmless.tries-again",
+          ("nccl info", "[w", "libfabric", "net/ofi", "mca_base_component"), "NCCL, c10d and libfabric, which say that they try again, look for a newer symbol or leave a component out",
+          r"NCCL INFO .{0,200}\bretrying \(?\d+/\d+|NCCL INFO dlvsym failed|^\W*W\d{3,4} .{0,120}\[c10d\].{0,160}(?:\bretrying \(try=|IPv[46] network addresses of .{0,120}cannot be retrieved)|"
+          r"libfabric:.{0,100}<info> Failed to initialize hmem|NET/OFI .{0,80}\(ignored\)|mca_base_component_repository_open: .{0,200}\(ignored\)"),
     aside(Part.BENIGN, "harmless.no-verbs", "failed to open libibverbs", "NCCL on nodes without InfiniBand"),
     aside(Part.BENIGN, QUOTED_OPTIONS,
           ("find_unused_parameters", "destroy_process_group() was not called", "omp_num_threads", "torch_nccl_async_error_handling",

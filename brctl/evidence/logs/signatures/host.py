@@ -68,7 +68,7 @@ _KERNEL = (
          r"^(?!.*(?:potential root causes|possible causes)).*?(?:Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
          r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
-         r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
+         r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|(?<!CUDA_ERROR_)(?<!HIP_ERROR_)(?-i:OUT_OF_MEMORY)|cgroup out-of-memory|"
          r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped)"),
     root(FaultClass.CPU_OOM, "oom.userspace", ("systemd-oomd", "earlyoom", "sigterm limits", "sigkill limits", "oomcontroller", "nohang"), 0.9,
          "systemd-oomd, earlyoom, nohang and Talos",
@@ -76,7 +76,7 @@ _KERNEL = (
     root(FaultClass.CPU_OOM, "errno.enomem",
          ("memoryerror", "cannot allocate memory", "std::bad_alloc", "defaultcpuallocator",
           "can't allocate memory", "unable to allocate", "not enough memory", "[errno 12]"), 0.8, _ERRNO,
-         r"^.{0,40}MemoryError\b|[Cc]annot allocate memory|std::bad_alloc|DefaultCPUAllocator|"
+         r"^.{0,40}(?<!OutOf)MemoryError\b(?!.{0,40}(?:out_of_memory: CUDA|RMM))|[Cc]annot allocate memory|std::bad_alloc(?!.{0,20}(?:out_of_memory|CUDA|RMM))|DefaultCPUAllocator|"
          r"can't allocate memory|Unable to allocate [\d.]+ [KMGT]i?B|Errno 12\b"),
     aside(Part.CONTEXT, "kernel.mce-logged", "machine check events logged", _EDAC),
     root(FaultClass.NODE_FAILURE, "kernel.mce",
@@ -131,12 +131,12 @@ _STORAGE = (
           "s3fs", "gcsfuse", "juicefs"), 0.84, "network file system clients",
          r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: (?!.{0,160}(?:restored|[Rr]ecovery (?:over|complete))).{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
-         r"Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
+         r"(?<!err: 107, message: )Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
          r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)"),
     root(FaultClass.STORAGE_CHECKPOINT, "errno.io",
          ("[errno 5]", "input/output error", "read-only file system", "[errno 30]", "[errno 116]",
           "remote i/o error", "[errno 121]", "[errno 107]"), 0.85, _ERRNO,
-         r"Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b"),
+         r"^(?!.*(?:OFI poll failed|handle_cq_error)).*(?:Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b)"),
     root(FaultClass.DISK_FULL, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
          _ERRNO, origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space-checkpoint",

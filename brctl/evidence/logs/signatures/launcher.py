@@ -35,7 +35,7 @@ _SCHEDULER = (
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
-         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes)(?!.{0,20}(?:=|disabled|support))|[Ss]pot (?:instance )?interruption|"
+         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
          part=Part.STOPPED, origin=Origin.INFRA),
@@ -49,7 +49,7 @@ _SCHEDULER = (
           "received signal", "sigint", "keyboardinterrupt", "sighup", "exit code 143", "exitcode 143", "graceful exit",
           "exitcode: 143", "exitcode  : 143", "shutting down replica", "terminating process group", "ctrl-c", "^c",
           "terminated"), 0.66, _PY,
-         r"(?:[Rr]eceived|[Gg]ot|caught|[Cc]atch\w*|[Tt]rapped).{0,24}(?:death )?(?:signal|SIG(?:TERM|INT|USR1|HUP)|Signals\.SIGTERM)(?:.{0,12}15)?|SignalException|"
+         r"(?<!\*\*\* Process )(?<!echo \")(?:[Rr]eceived|[Gg]ot|caught|[Cc]atch\w*|[Tt]rapped).{0,24}(?:death )?(?:signal|SIG(?:TERM|INT|USR1|HUP)|Signals\.SIGTERM)(?:.{0,12}15)?|SignalException|"
          r"^\W*KeyboardInterrupt|got signal: (?:15|2)\b|SIGTERM(?:Exception| received)|exit ?code:? *(?:143|130)\b|"
          r"[Bb]ypassing signal SIGTERM|^\W*Terminated\s*$",
          part=Part.STOPPED),

@@ -43,7 +43,7 @@ _SCHEDULER = (
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.requeue-by-job", ("this job is timed-out", "job has timed out", "this job is timed out", "requested time"), 0.95, "submitit and Slurm signal handlers",
          r"this job is timed[- ]out|Job has timed out\. Ran", part=Part.STOPPED, origin=Origin.USER),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted-by-job", ("this job is preempted", "cluster is preempted", "was preempted", "spot", "interruption"), 0.95, "submitit, SkyPilot and spot instances",
-         r"this job is preempted|[Cc]luster is preempted|(?:instance|node|VM|worker|job) (?:was |has been |is being )?preempted|[Ss]pot .{0,40}(?:interrupt|reclaim|preempt|terminat)|EC2 Spot|instance-action|BidEvictedEvent|PREEMPTED\b", part=Part.STOPPED, origin=Origin.INFRA),
+         r"this job is preempted|[Cc]luster is preempted|(?:instance|node|VM|worker|job) (?:was |has been |is being )?preempted|[Ss]pot .{0,40}(?:interrupt|reclaim|preempt|terminat)|EC2 Spot|instance-action|BidEvictedEvent|(?-i:PREEMPTED)\b", part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.timeout-state", ("timeout", "preempted", "deadline"), 0.86, _SLURM,
          r"^\S+\s+.{0,80}\b(?:TIMEOUT|DEADLINE|PREEMPTED)\s+\d+:\d+|JobState=(?:TIMEOUT|DEADLINE|PREEMPTED)|State: (?:TIMEOUT|PREEMPTED)\b", part=Part.STOPPED),
     root(FaultClass.NODE_FAILURE, "cloud.host-error", ("hosterror", "host error", "maintenance", "instance retirement", "system status check", "hardware failure", "automatic restart", "instance_status", "degraded hardware", "underlying host", "impaired"), 0.78, _CLOUD,

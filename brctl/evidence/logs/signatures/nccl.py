@@ -66,11 +66,11 @@ _ROOTS = (
          r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock|max locked memory"),
     root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
-         r"UCX\s+ERROR(?!\s+(?:tcp|connect\(|no active|no usable|process_vm)).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
+         r"UCX\s+ERROR(?!\s+(?:tcp|connect\(|no active|no usable|process_vm|shm|mm ep|open\(|ibv_query_gid|Unable to find specified pkey|cu[A-Z]|unable to allocate cuda|multi-node NVLINK|[Ff]ailed to write)|.{0,80}(?:error handler called|peer failure handler|is not supported|No space left|Shared memory)).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
          r"[Tt]ransport retry count(?:er)? exceeded|Remote access error on mlx5"),
     root(FaultClass.NETWORK_ETH, "ofi.efa", ("net/ofi", "libfabric", "efa_", "[ofi"), 0.7,
          "aws-ofi-nccl texts",
-         r"NET/OFI.{0,100}(?:error|fail|RC: -|completed with)|libfabric.{0,60}(?:error|fail)|\[OFI.*ERR",
+         r"^(?!.*Transport endpoint is not connected).*?(?:NET/OFI.{0,100}(?:error|fail|RC: -|completed with)|libfabric.{0,60}(?:error|fail)|\[OFI.*ERR)",
          origin=Origin.UNKNOWN),
     root(FaultClass.NCCL_CONFIG, "nccl.shm",
          ("posix_fallocate", "shared memory segment", "/dev/shm", "nccl-shm", "shm_open",
