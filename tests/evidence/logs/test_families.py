@@ -42,7 +42,7 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
     ("network-ib", "   GUID 0x0002c903006e29b0 port 9: [SymbolErrorCounter == 811] [LinkDownedCounter == 3]", "## Summary: 40 nodes checked, 0 bad nodes found"),
     ("network-ib", "opensm[9]: ERR 3113: MAD completed in error (IB_TIMEOUT): SubnGet(PortInfo)", "opensm[9]: SUBNET UP"),
     ("network-switch", "Ethernet12   to-gpu-7   down   err-disabled   off   100000   9100", "Ethernet12   to-gpu-7   up     -              off   100000   9100"),
-    ("network-switch", "%LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet7/1, changed state to down", "%SYS-6-LOGGING: logging to 10.0.0.3 started"),
+    ("network-link", "%LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet7/1, changed state to down", "%SYS-6-LOGGING: logging to 10.0.0.3 started"),
     ("nvlink", "nv-fabricmanager[71]: failed to enable NVLink for GPU 6", "nv-fabricmanager[71]: Successfully configured all the available NVSwitches"),
     ("nvlink", "NVRM: Xid (PCI:0000:1b:00): 45, pid=9, name=python3, Ch 00000002 caused by previous Xid 149", "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54"),
     ("driver-firmware", "NVRM: GPU2 RPC history (CPU -> GSP):", "NVRM: GPU2 using GSP firmware 550.54"),

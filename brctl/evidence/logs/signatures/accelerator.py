@@ -15,7 +15,7 @@ _DCGM = "DCGM, nvidia-smi and NVML texts"
 
 _AMD_ROWS = (
     root(FaultClass.GPU_MEMORY_ECC, "amd.memory", ("uncorrectable", "ras", "bad page", "umc", "ecc"), 0.9, _AMD,
-         r"amdgpu.{0,120}(?:[1-9]\d* (?:new )?uncorrectable (?:hardware )?errors|RAS .{0,40}(?:poison|bad page)|bad page.{0,40}(?:threshold|exceed|reserv)|[Uu]ncorrectable (?:hardware )?error)|ROCM? .{0,40}uncorrectable ECC", physical=True),
+         r"amdgpu(?!.*\bxgmi_wafl\b).{0,120}(?:[1-9]\d* (?:new )?uncorrectable (?:hardware )?errors|(?<!No )RAS .{0,40}(?:poison|bad page)|bad page.{0,40}(?:threshold|exceed|reserv)|[Uu]ncorrectable (?:hardware )?error)|ROCM? .{0,40}uncorrectable ECC", physical=True),
     root(FaultClass.GPU_LOST, "amd.lost", ("lost from bus", "fallen off", "bar is not", "device lost", "reset failed", "gpu reset(", "wedged", "hw_fini", "asic hang", "device was lost"), 0.84, _AMD,
          r"amdgpu.{0,100}(?:lost from bus|fell off|device (?:was |is )?lost|GPU is (?:lost|wedged)|no longer accessible|reset end with ret = -\d+|GPU reset(?:\(\d+\))? failed|ASIC reset failed|recovery failed)|device wedged, but no recovery", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "amd.firmware", ("psp", "smu", "firmware", "hw_init", "ip block", "amdgpu_device", "fatal error during gpu init", "kfd", "vbios", "mes ", "ring ", "qcm fence", "unrecoverable state", "queue"), 0.84, _AMD,
@@ -26,7 +26,7 @@ _AMD_ROWS = (
          r"GPU HANG: ecode|[Rr]esetting (?:chip|\w+\d) for (?:hang|stopped heartbeat|preemption)|engine reset failed|ring \S+ test failed|GPU lockup|\*ERROR\*.{0,40}(?:GuC|HuC) .{0,40}(?:fail|timed? ?out|dead)|fences timed out|not done with your previous command|\bfifo: .{0,40}(?:TIMEOUT|SCHED_ERROR)", physical=True),
     root(FaultClass.USER_CODE, "amd.page-fault", ("page fault", "memory access fault", "illegal register access", "queue error", "hsa_status_error"), 0.7, _AMD,
          r"\[(?:gfxhub|mmhub)\d?\] (?:no-retry )?page fault|Memory access fault by GPU|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|EXCEPTION|ILLEGAL_INSTRUCTION|INVALID_PACKET)", origin=Origin.USER),
-    root(FaultClass.NVLINK, "amd.xgmi", ("xgmi",), 0.86, _AMD, r"xgmi.{0,80}(?:error|fail|link .{0,20}down|wafl)", physical=True),
+    root(FaultClass.NVLINK, "amd.xgmi", ("xgmi",), 0.86, _AMD, r"xgmi(?!.*NO_ERRORS).{0,80}(?:error|fail|link .{0,20}down|wafl)", physical=True),
     root(FaultClass.THERMAL_POWER, "amd.hot", ("temperature fault", "ctf", "thermal"), 0.88, _AMD, r"amdgpu.{0,80}(?:[Tt]emperature [Ff]ault|\bCTF\b|thermal (?:fault|trip|shutdown)|over-?temperature)", physical=True),
     aside(Part.VICTIM, "amd.context-lost", ("failed to initialize parser", "cs has been rejected", "context isn't robust", "vram is lost"), _AMD,
           r"Failed to initialize parser -\d+|CS has been rejected|VRAM is lost|context isn't robust"),
@@ -45,7 +45,7 @@ _NVIDIA = (
     root(FaultClass.DRIVER_FIRMWARE, "gpu.nvml", ("nvml", "nvidia-smi has failed", "driver not loaded"), 0.74, _DCGM,
          r"nvml(?:Init| error|Error)?.{0,60}(?:[Dd]river [Nn]ot [Ll]oaded|Unknown Error|driver not loaded)|NVIDIA-SMI has failed|Failed to initialize NVML: (?:Unknown|Driver Not)"),
     root(FaultClass.GPU_MEMORY_ECC, "gpu.row-remap", ("row remap", "remapped rows", "remapping", "retired pages", "page retirement"), 0.84, _DCGM,
-         r"(?:[Rr]ow [Rr]emapp?\w*|[Rr]emapped [Rr]ows?|[Rr]emapping).{0,40}(?:[Ff]ailure occurred\s*[:|]\s*Yes|pending\s*[:|]\s*Yes|failed|has failed)", physical=True),
+         r"(?:[Rr]ow [Rr]emapp?\w*|[Rr]emapped [Rr]ows?|[Rr]emapping).{0,40}(?:[Ff]ailure occurred\s*[:|]\s*Yes|pending\s*[:|]\s*Yes|failed(?! false)|has failed)", physical=True),
 )  # fmt: skip
 
 SIGNATURES = (*_AMD_ROWS, *_NVIDIA)

@@ -57,7 +57,7 @@ _DIAGNOSTICS = (
          _GPU + r"(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
          r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
          r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
-         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),
+         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|Disengaged|: 0\b))", physical=True),
     root(FaultClass.GPU_SLOW, "dcgm.perf",
          ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "below expected", "lower than expected", "less than expected", "clocks dropped",
           "clock dropped", "performance below"), 0.7, _DIAG,

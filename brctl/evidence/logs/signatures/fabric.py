@@ -51,7 +51,7 @@ _LINKS = (
     root(FaultClass.NETWORK_IB, "ib.transmit-timeout", "netdev watchdog", 0.82, "Linux network watchdog on an IPoIB interface",
          r"NETDEV WATCHDOG: ib\w+", physical=True),
     root(FaultClass.NETWORK_ETH, "net.tables-full", ("nf_conntrack", "table overflow", "syn flooding", "neighbor table", "neighbour", "out of memory -- consider", "pfc"), 0.8, "Linux netfilter, neighbour and TCP texts",
-         r"nf_conntrack: .{0,20}table full|neigh(?:bor|bour) table overflow|TCP: out of memory -- consider|\bPFC\w*\b.{0,40}\bstorm\b"),
+         r"nf_conntrack: .{0,20}table full|neigh(?:bor|bour) table overflow|TCP: out of memory -- consider|\bPFC\w*\b.{0,40}\bstorm\b(?! restored)"),
     root(FaultClass.NETWORK_IB, "ib.ipoib", ("multicast join failed", "rdma_resolve", "addr_error", "route_error", "subnadm", "port state changed to down", "ib_core", "pkey"), 0.76, "IPoIB, RDMA CM and SA texts",
          r"ib\d+\S*: (?:multicast join failed|failed to)|rdma_resolve_(?:addr|route).{0,40}(?:fail|timed out|error)|RDMA_CM_EVENT_(?:ADDR|ROUTE)_ERROR|[Pp]ort \d+ state changed to DOWN"),
     root(FaultClass.NETWORK_LINK, "net.link-down", ("link is down", "link down", "link status definitely down", "link status down", "lost carrier", "no carrier", "link becomes down", "nic link is down", "link up: false", "down (ib)", "link failure", "link flap", "lower layer down", "lowerlayerdown", "no-carrier", "link_state"), 0.83, _NET,
@@ -80,9 +80,9 @@ _TOOLS = (
 )  # fmt: skip
 
 _SUBNET = (
-    root(FaultClass.NETWORK_SWITCH, "switch.err-disabled", ("err-disabled", "errdisable", "err-disable"), 0.74, _SWITCH, r"\berr-?disabled?\b", physical=True),
+    root(FaultClass.NETWORK_SWITCH, "switch.err-disabled", ("err-disabled", "errdisable", "err-disable"), 0.74, _SWITCH, r"(?<!status )\berr-?disabled?\b", physical=True),
     root(FaultClass.NETWORK_IB, "opensm.error", ("err ", "subnet manager", "opensm", "sm port is down", "duplicate", "timeout while getting", "dr smp"), 0.76, _IB,
-         r"\bERR [0-9A-F]{4}: .{0,160}|SM port is down|entering (?:the )?(?:NOT-ACTIVE|DISCOVERING) (?:SM )?state.{0,30}(?:lost|timeout)|[Dd]uplicated (?:port )?GUID|Timeout while getting attribute", physical=True),
+         r"^(?!.*\bnvlsm\b).*\bERR [0-9A-F]{4}: .{0,160}|SM port is down|entering (?:the )?(?:NOT-ACTIVE|DISCOVERING) (?:SM )?state.{0,30}(?:lost|timeout)|[Dd]uplicated (?:port )?GUID(?!s Detection finished)|Timeout while getting attribute", physical=True),
     root(FaultClass.NETWORK_SWITCH, "switch.failed", ("switch", "spine", "leaf", "chassis", "asic", "line card", "linecard", "fabric card", "bgp", "ufm", "port-channel", "interface ethernet", "swss", "syncd"), 0.74, _SWITCH,
          r"(?:^|[\s(])(?:leaf|spine|tor|ib|core|aggregation|network|ethernet|infiniband|mlx|quantum\S*)[ -]?switch\b.{0,80}(?:down|fail|reboot|unreachable|error|crash|offline|unresponsive|lost|power)|"
          r"\bswitch ['\"]?[\w.-]+['\"]? (?:is |was |has been |went )?(?:down|unreachable|offline|reboot\w*|not responding|isolated|lost)|(?:[Ll]ine ?[Cc]ard|[Ff]abric [Cc]ard|[Ss]upervisor|ASIC) .{0,60}(?:fail|crash|reset|fatal|parity|offline)|(?:syncd|orchagent|swss).{0,60}(?:crash|fail|abort)|neighbor \S+ Down\b|%\w+-[0-2]-\w+:", physical=True),
@@ -93,7 +93,7 @@ _SUBNET = (
     aside(Part.CONTEXT, "systemd.unit", ".service - ", "systemctl status", r"^\W*(?P<value>[\w@.-]+)\.service - ", sets="unit"),
     root(FaultClass.DRIVER_FIRMWARE, "fabric-manager.unit-failed", "active: failed", 0.85, "systemctl status", r"^\s*Active: failed\b", when=(("unit", "nvidia-fabricmanager"),)),
     root(FaultClass.NVLINK, "fabric-manager.nvlink", ("nvlink", "nvswitch", "inactive", "trunk"), 0.88, "Fabric Manager texts and nvidia-smi",
-         r"failed to enable NVLink for GPU|(?:detected|fatal) NVSwitch fatal|NVLink .{0,60}(?:training (?:fail|error)|not trained|in(?:A|a)ctive|down\b|degraded|lane.{0,20}fail)|all links are in ?[Aa]ctive|(?:NVLink|nvlink) (?:P2P )?(?:status|state)\s*:\s*(?:Not [Ss]upported|Disabled|[Ii]nactive)", physical=True),
+         r"failed to enable NVLink for GPU|trunk link failure|\(NVLink switch.{0,100}changed state from ACTIVE to DOWN|(?:detected|fatal) NVSwitch fatal|NVLink .{0,60}(?:training (?:fail|error)|not trained|in(?:A|a)ctive|down\b|degraded|lane.{0,20}fail)|all links are in ?[Aa]ctive|(?:NVLink|nvlink) (?:P2P )?(?:status|state)\s*:\s*(?:Not [Ss]upported|Disabled|[Ii]nactive)", physical=True),
     root(FaultClass.NETWORK_ETH, "net.services-gone", ("connection timed out", "no route to host", "network is unreachable", "unreachable", "name resolution", "unable to contact", "connect failure"), 0.6, "several clients of a host",
          r"Unable to contact (?:slurm controller|\S+ server)|[Cc]ommunication connection failure|kubelet.{0,60}(?:no route to host|i/o timeout|connection refused)|dial tcp .{0,60}(?:i/o timeout|no route to host|network is unreachable)", origin=Origin.INFRA),
 )  # fmt: skip

@@ -126,7 +126,7 @@ _DRIVER = (
           "nvidia-fabricmanager"), 0.85, "CUDA error 802; Fabric Manager guide",
          r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|"
          r"fabric ?manager.{0,60}(?:fail|error|not running|inactive|mismatch|abort|exited|timed? ?out)|"
-         r"(?:fail|error|mismatch|not running).{0,60}fabric ?manager"),
+         r"(?:fail|error|mismatch|not running).{0,60}fabric ?manager(?! requested link)"),
     root(FaultClass.DRIVER_FIRMWARE, "smi.driver-unreachable",
          ("couldn't communicate with the nvidia driver", "could not communicate with the nvidia driver",
           "driver not loaded"), 0.75, _SMI,
@@ -192,6 +192,7 @@ _MEMORY = (
          ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
           "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
           "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
+         r"^(?!.*(?:\bSXid\b|\bDIMM|\bDDR\d|\bUEFI\d{4}|Violation conditions|\bcritical 0\b)).*?"
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
          r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
          r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", physical=True),

@@ -20,8 +20,8 @@ _KERNEL = (
           "general protection fault", "oops:", "null pointer dereference", "bad page state",
           "kernel paging request", "stack-protector", "double fault", "kernel oops", "bug: ", "fatal exception",
           "page fault in kernel", "slab-out-of-bounds", "use-after-free"), 0.9, _LINUX,
-         r"Kernel panic|kernel BUG at|BUG: (?:unable|kernel|Bad|scheduling|workqueue|KASAN|sleeping|spinlock|stack|"
-         r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault(?! ip:)|Oops: |"
+         r"Kernel panic(?!\s*=)|kernel BUG at|BUG: (?:unable|kernel|Bad|scheduling|workqueue|KASAN|sleeping|spinlock|stack|"
+         r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault(?! ip:)|\bOops: |"
          r"NULL pointer dereference|kernel paging request|[Bb]ad page state|double fault|"
          r"use-after-free in|slab-out-of-bounds", physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.lockup",
@@ -122,14 +122,14 @@ _STORAGE = (
          r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout(?!, completion polled| set to)|reset controller|[Dd]isabling|controller is down|removing after|not ready|failed)|"
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
-         r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
-         r"BTRFS.{0,40}(?:error|critical)|"
+         r"(?:critical )?(?<!non-)[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
+         r"BTRFS(?: \w+)?(?: \([^)]*\))?:? .{0,40}(?:error|critical)|"
          r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
           "libceph", "stale file handle", "stale nfs", "transport endpoint is not connected",
           "s3fs", "gcsfuse", "juicefs"), 0.84, "network file system clients",
-         r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: (?!.{0,160}(?:restored|[Rr]ecovery (?:over|complete))).{0,100}(?:lost|evicted|timed out|connection)|"
+         r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: (?!.{0,160}(?:restored|[Rr]ecovery (?:over|complete)|until recovery ends)).{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
          r"(?<!err: 107, message: )Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
          r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)"),

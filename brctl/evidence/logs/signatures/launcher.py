@@ -35,14 +35,14 @@ _SCHEDULER = (
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
-         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
+         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
          part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "time-limit",
          ("time limit", "timelimit", "walltime", "wall time", "deadlineexceeded", "deadline exceeded"), 0.86,
          "Slurm, PBS and Kubernetes texts",
-         r"DeadlineExceeded|(?:reached|exceeded|hit|due to).{0,20}(?:[Tt]ime ?[Ll]imit|walltime|wall time)",
+         r"(?<!code = )(?<!code=)DeadlineExceeded(?! desc)|(?:reached|exceeded|hit|due to).{0,20}(?:[Tt]ime ?[Ll]imit|walltime|wall time)",
          part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "signal.term",
          ("sigterm", "signal 15", "got signal: 15", "death signal", "signalexception", "sigusr1", "signal: 15",

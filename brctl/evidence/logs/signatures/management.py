@@ -1,12 +1,12 @@
 """Schedulers, Kubernetes and clouds: what they record about nodes and jobs.
 
 Source: slurmctld and slurmd, Kubernetes events and node conditions, NVIDIA GPU Operator, cloud
-providers' maintenance texts.
+providers' maintenance texts, LBNL Node Health Check and Azure's checks for it.
 """
 
 # ruff: noqa: E501 - a pattern is read whole
 
-from brctl.evidence.logs.signature import Part, root
+from brctl.evidence.logs.signature import Part, aside, root
 from brctl.model.fault import FaultClass, Origin
 
 _K8S = "Kubernetes events, conditions and device plug-ins"
@@ -50,4 +50,23 @@ _SCHEDULER = (
          r"compute\.instances\.hostError|\b[Hh]ost[ _]?[Ee]rror\b|[Ii]nstance (?:retirement|is impaired|scheduled for)|system-?(?: )?status .{0,20}(?:impaired|fail)|underlying (?:host|hardware) .{0,40}(?:fail|degrad|issue)|\bRedeploy(?:ing|ed)? due to|[Uu]nexpected(?:ly)? (?:shutdown|terminated) by (?:host|platform)|ScheduledEvents?.{0,60}(?:Reboot|Redeploy|Freeze|Terminate)"),
 )  # fmt: skip
 
-SIGNATURES = (*_KUBERNETES, *_SCHEDULER)
+_NHC = "LBNL NHC and Azure's checks for it"
+_FAILED = r"(?:\bNHC: |\bnhc\b.{0,24}|[Hh]ealth check failed: ).{0,12}?\b"
+_NODE_CHECKS = (
+    aside(Part.VICTIM, "nhc.load", "check_ps_load", _NHC + ": what loads the node is not said", _FAILED + r"check_ps_loadavg:"),
+    root(FaultClass.STORAGE_CHECKPOINT, "nhc.mount", "check_fs_mount", 0.86, _NHC, _FAILED + r"check_fs_mount\w*:", origin=Origin.INFRA),
+    root(FaultClass.DISK_FULL, "nhc.disk", ("check_fs_used", "check_fs_free", "check_fs_iused", "check_fs_ifree"), 0.88, _NHC, _FAILED + r"check_fs_i?(?:used|free):"),
+    root(FaultClass.CPU_OOM, "nhc.memory", ("check_hw_physmem_free", "check_hw_mem_free"), 0.84, _NHC, _FAILED + r"check_hw_(?:phys)?mem_free:"),
+    root(FaultClass.NETWORK_ETH, "nhc.ethernet", "check_hw_eth", 0.84, _NHC, _FAILED + r"check_hw_eth:"),
+    root(FaultClass.NETWORK_IB, "nhc.ib-bandwidth", "check_ib_bw", 0.82, _NHC, _FAILED + r"check_ib_bw\w*:", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "nhc.driver", "driver not loaded", 0.86, _NHC, _FAILED + r"check_n\w*:.{0,60}driver not loaded"),
+    root(FaultClass.GPU_MEMORY_ECC, "nhc.gpu-memory", ("check_gpu_ecc", "_ecc:", "row remap", "retirement table"), 0.88, _NHC, _FAILED + r"check_\w+:.{0,60}(?:row remap|retire)|" + _FAILED + r"check_(?:gpu_|SDBE_)ecc:", physical=True),
+    root(FaultClass.GPU_LOST, "nhc.gpu-count", ("check_gpu_count", "gres/gpu count"), 0.84, _NHC + "; Slurm's own count", _FAILED + r"check_gpu_count:.{0,40}but found|gres/gpu count reported lower than configured", physical=True),
+    root(FaultClass.PCIE, "nhc.gpu-copies", "check_gpu_bw", 0.82, _NHC, _FAILED + r"check_gpu_bw:.{0,20}(?:H2D|D2H|host_to_device|device_to_host)", physical=True),
+    root(FaultClass.NVLINK, "nhc.gpu-peers", "check_gpu_bw", 0.82, _NHC, _FAILED + r"check_gpu_bw:.{0,20}(?:P2P|device_to_device)", physical=True),
+    root(FaultClass.GPU_SLOW, "nhc.gpu-clocks", "check_gpu_clock", 0.88, _NHC, _FAILED + r"check_gpu_clock_throttling:", physical=True),
+    root(FaultClass.STRAGGLER_SLOW, "nhc.cpu-stream", "check_cpu_stream", 0.82, _NHC, _FAILED + r"check_cpu_stream:", origin=Origin.INFRA),
+)  # fmt: skip
+"""What a node health check found says more than that a check failed."""
+
+SIGNATURES = (*_KUBERNETES, *_SCHEDULER, *_NODE_CHECKS)

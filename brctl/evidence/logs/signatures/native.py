@@ -61,10 +61,11 @@ _MPI_ROWS = (
     aside(Part.VICTIM, "ucx.peer-gone", ("ucx ", "uct_", "ucp_"), _RDMA + ": the other end is gone",
           r"UCX\s+ERROR.{0,80}(?:error handler called|peer failure handler called)|Unexpected UCX error: Endpoint timeout|ucp_ep_create\(.{0,40}Destination is unreachable"),
     root(F.NETWORK_ETH, "ucx.tcp", ("ucx ", "tcp_ep", "tcp_cm"), 0.64, _RDMA, r"\bUCX\s+(?:ERROR|FATAL|DIAG)\b.{0,120}(?:tcp|connect\().{0,60}(?:refused|timed out|unreachable|No route|reset)", origin=Origin.UNKNOWN),
+    root(F.NETWORK_LINK, "cxi.link", "_hni", 0.8, "HPE Slingshot's cxi driver: its link's errors", r"\bcxi\w*\b.{0,60}C\d_HNI\w* error: (?:llr|mac|pcs|rx)_", physical=True),
     root(F.NETWORK_IB, "mpich.poll", "ofi poll failed", 0.74, "MPICH and Cray MPICH: the adapter's completion says what", r"OFI poll failed.{0,160}(?:Input/output error|TRNSPRT_ERR|RNR|timed? ?out)", origin=Origin.UNKNOWN),
     aside(Part.VICTIM, "ofi.peer-gone", "transport endpoint is not connected", _RDMA, r"libfabric.{0,160}Transport endpoint is not connected"),
     root(F.NETWORK_ETH, "ofi.error", ("libfabric", "fi_", "ofi_", "net/ofi", "cxi", "efa"), 0.66, _RDMA,
-         r"^(?!.*Transport endpoint is not connected).*?(?:NET/OFI|libfabric|\bfi_\w+\(?\)?|\bcxi\w*|\befa\w*)\b.{0,100}(?:RC: -\d+|error|failed|unresponsive|[Uu]nreachable|timed? ?out|CQ .{0,20}err)(?!.{0,20}=\s*0)", origin=Origin.UNKNOWN),
+         r"^(?!.*(?:Transport endpoint is not connected|\bcompleted ok\b)).*?(?:NET/OFI|libfabric|\bfi_\w+\(?\)?|\bcxi\w*|\befa\w*)\b.{0,100}(?:RC: -\d+|error|failed|unresponsive|[Uu]nreachable|timed? ?out|CQ .{0,20}err)(?!.{0,20}=\s*0)", origin=Origin.UNKNOWN),
 )  # fmt: skip
 
 _CONTAINERS = (
@@ -72,6 +73,10 @@ _CONTAINERS = (
          r"OCI runtime (?:create|exec|start) failed|runc(?: \w+)? (?:create|run) failed|failed to create (?:task|shim)|(?:pyxis|enroot|slurmstepd: error: pyxis)\b.{0,120}(?:fail|error|couldn't|could not|unable|No such)|\[ERROR\].{0,60}(?:squashfs|enroot|hook)|(?:apptainer|singularity|FATAL):?\s.{0,100}(?:container creation failed|while (?:loading|mounting|extracting|opening|making)|image .{0,40}(?:not found|doesn't exist|no such))|docker: Error response from daemon|Error response from daemon: (?!.{0,40}is not running)|Cannot connect to the Docker daemon|nvidia-container-cli\S* .{0,40}(?:error|fail)|error gathering device information"),
     root(F.USER_CODE, "box.command", ("permission denied: unknown", "executable file not found", "no such file or directory: unknown", "entrypoint"), 0.7, _BOX,
          r"exec: \"[^\"]+\": (?:executable file not found|permission denied|stat .{0,80}no such file)"),
+    root(F.CPU_OOM, "box.memory", "container init was oom-killed", 0.92, _BOX),
+    root(F.USER_CODE, "box.request", ("port is already allocated", "bind source path does not exist"), 0.86, _BOX + ": what a person asked of it"),
+    root(F.NETWORK_ETH, "box.registry", ("client.timeout exceeded", "i/o timeout", "failed to connect to"), 0.88, _BOX,
+         r"Error response from daemon: .{0,120}Client\.Timeout exceeded|[Ff]ailed to pull image .{0,300}dial tcp \S+ i/o timeout|\b(?:pyxis|enroot)\b.{0,40}curl: \(28\) Failed to connect"),
     root(F.DISK_FULL, "box.disk", ("no space left on device", "disk quota", "failed to register layer"), 0.88, _BOX,
          r"(?:failed to register layer|docker|containerd|unsquashfs|enroot|apptainer|/var/lib/(?:docker|containerd)|overlay)\S* .{0,120}No space left on device|write_file: failed .{0,60}No space left"),
     root(F.CPU_OOM, "systemd.oom", ("oom-kill", "result 'oom", "out of memory"), 0.92, _SYSTEMD, r"[Ff]ailed with result 'oom-kill'|A process of this unit has been killed by the OOM killer"),

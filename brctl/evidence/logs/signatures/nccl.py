@@ -63,7 +63,7 @@ _ROOTS = (
          r"Call to (?:wrap_)?ibv_\w+ failed|ibv_\w+ (?:failed|error|returned)", origin=Origin.UNKNOWN),
     root(FaultClass.NCCL_CONFIG, "nccl.ib.memlock",
          ("cannot allocate memory", "memlock", "max locked memory", "ibv_reg_mr"), 0.75, _NCCL,
-         r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock|max locked memory"),
+         r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock(?!=-1)|max locked memory"),
     root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
          r"UCX\s+ERROR(?!\s+(?:tcp|connect\(|no active|no usable|process_vm|shm|mm ep|open\(|ibv_query_gid|Unable to find specified pkey|cu[A-Z]|unable to allocate cuda|multi-node NVLINK|[Ff]ailed to write)|.{0,80}(?:error handler called|peer failure handler|is not supported|No space left|Shared memory)).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
