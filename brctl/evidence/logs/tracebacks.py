@@ -71,6 +71,9 @@ _MISUSE = (
 )
 
 _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
+    (re.compile(r"\bMASTER_(?:ADDR|PORT)\b|\bmaster_port is required|\bcoordinator_address\b|rendezvous (?:endpoint|backend)|RendezvousParameters|initializing torch\.distributed using|\bhostfile\b|OMPI_COMM_WORLD|--ntasks-per-node|"
+                r"(?:[Mm]esh|desired GPUs).{0,40}(?:bigger|less|larger) than .{0,24}world size|unsupported gloo device|RPC worker name \S+ is not unique|(?:parallel|update) group (?:is )?already initialized|launch distributed training with"),
+     root(FaultClass.NCCL_CONFIG, "python.says-launch", "error", 0.74, _WORDS_SOURCE)),
     (re.compile(r"(?:is|are|been|not) (?:not )?installed|\b[Pp]lease (?:\w+ )?(?:install|upgrade|update|downgrade|build|compile)\b|\b(?:pip3?|conda|apt(?:-get)?) install\b|requires? (?:[\w.-]+ ){0,4}(?:version (?:>=?|<=?|==|at least)? ?|>=|<=|==) ?v?\d|"
                 r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible|do(?:es)?(?:n't| not) match)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
                 r"(?:GPU|CUDA|ROCm|cuDNN|NCCL)(?: \w+)? (?:is|are) (?:not available|required)|no (?:CUDA )?GPUs? (?:found|available|detected)|requires? (?:an? )?(?:NVIDIA |CUDA |AMD )?(?:GPU|CUDA|compute capability)|compute capability|has no kernel for"),

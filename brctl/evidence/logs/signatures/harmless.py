@@ -100,6 +100,10 @@ SIGNATURES: tuple[Signature, ...] = (
           ("nccl info", "[w", "libfabric", "net/ofi", "mca_base_component"), "NCCL, c10d and libfabric, which say that they try again, look for a newer symbol or leave a component out",
           r"NCCL INFO .{0,200}\bretrying \(?\d+/\d+|NCCL INFO dlvsym failed|^\W*W\d{3,4} .{0,120}\[c10d\].{0,160}(?:\bretrying \(try=|IPv[46] network addresses of .{0,120}cannot be retrieved)|"
           r"libfabric:.{0,100}<info> Failed to initialize hmem|NET/OFI .{0,80}\(ignored\)|mca_base_component_repository_open: .{0,200}\(ignored\)"),
+    aside(Part.BENIGN, "harmless.does-without",
+          ("jit-compiled from ptx", "not installed", "preempted", "no stragglers", "no mismatched", "nan found in latents"),
+          "programs that say how they go on: kernels compiled at the start, another implementation, a request computed again, a check that found nobody",
+          r"CUDA kernels will be jit-compiled from PTX|is not installed\. (?:Using \S.{0,40} implementation|\w+ falls back to)|preempted by PreemptionMode\.|[Pp]reempted \d+ requests? by recompute|\b[Nn]o stragglers (?:detected|found)|\bNo mismatched collectives|NaN found in latents, replacing"),
     aside(Part.BENIGN, "harmless.no-verbs", "failed to open libibverbs", "NCCL on nodes without InfiniBand"),
     aside(Part.BENIGN, QUOTED_OPTIONS,
           ("find_unused_parameters", "destroy_process_group() was not called", "omp_num_threads", "torch_nccl_async_error_handling",

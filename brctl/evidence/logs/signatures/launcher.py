@@ -36,7 +36,7 @@ _SCHEDULER = (
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
          r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
-         r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b|[Tt]erminat(?:e|ion) notice|"
+         r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b(?!.{0,40}low on resource: (?:ephemeral-storage|nodefs|imagefs))|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
          part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "time-limit",

@@ -70,6 +70,9 @@ _ENVIRONMENT = (
          r"(?:nvidia\S*|modprobe).{0,80}(?:Key was rejected by service|disagrees about version|Unknown symbol|Exec format error|Module nvidia\S* not found)|DKMS.{0,60}(?:fail|error)|Bad return status for module build|nvidia-container-cli: .{0,60}(?:driver not loaded|nvml error|driver rpc error|load library failed)|nvidia-persistenced.{0,60}[Ff]ailed|NVRM: Can't find an IRQ", origin=Origin.INFRA),
     root(FaultClass.ENVIRONMENT_MISMATCH, "box.gpu-runtime", ("unknown runtime", "could not select device driver", "unknown or invalid runtime", "unsatisfied condition", "requirement error", "exec format error", "no such file or directory: unknown", "executable file not found", "cdi device"), 0.86, _BOX,
          r"[Uu]nknown (?:or invalid )?runtime(?: name| specified)?:? ?nvidia|could not select device driver|unsatisfied condition|requirement error|exec format error|unresolvable CDI devices|executable file not found in \$PATH"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "libs.api-gone", ("has no attribute", "was removed in the numpy", "descriptors cannot"), 0.8, "NumPy 2, setuptools, torch and protobuf: a name that another release has",
+         r"module '(?:numpy|pkgutil|torch\.(?:library|distributed|compiler|_\w+))' has no attribute|was removed in the NumPy 2\.\d release|Descriptors cannot (?:not )?be created directly"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "lmod.unknown-module", "module(s) are unknown", 0.84, "Lmod"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "libs.missing", ("cannot open shared object", "not found (required by", "glibc", "glibcxx", "cxxabi", "libcuda.so", "dlopen", "could not load dynamic library", "module 'torch' has no attribute", "no module named", "undefined symbol", "cannot import name"), 0.84, "dynamic linker and Python import texts",
          r"version `(?:GLIBC|GLIBCXX|CXXABI)\S+' not found|not found \(required by|libcuda\.so(?:\.1)?: cannot open|undefined symbol: \w+"),
 )  # fmt: skip
