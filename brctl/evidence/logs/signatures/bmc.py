@@ -47,7 +47,7 @@ _COLUMNS = (
 
 _SENTENCES = (
     root(FaultClass.THERMAL_POWER, "bmc.power", ("power suppl", "psu", "power input", "input power", "going low", "going high", "ac input"), 0.84, _TEXT,
-         r"(?:\bpower suppl(?:y|ies)\b|\bPSU\b|\bPSU(?=\d)|\bpower input\b)(?:\W{0,3}(?P<sensor>\d{1,2})\b)?.{0,70}?\b(?:fail(?:ed|ure|s)?|fault(?:ed)?|lost|loss|unplugged|not redundant|redundancy (?:is )?(?:lost|degraded)|predictive failure|out[- ]of[- ]range|incorrectly configured)\b" + _STANDS
+         r"(?:\bpower suppl(?:y|ies)\b|\bPSU\b|\bPSU(?=\d)|\bpower input\b)(?:\W{0,3}(?P<sensor>\d{1,2})\b)?.{0,70}?\b(?:fail(?:ed|ure(?!=0)|s)?|fault(?:ed)?|lost|loss|unplugged|not redundant|redundancy (?:is )?(?:lost|degraded)|predictive failure|out[- ]of[- ]range|incorrectly configured)\b" + _STANDS
          + r"|Numeric sensor .{0,40} going (?:low|high) \((?:lower|upper) (?:critical|non-?recoverable)" + _STANDS + r"|\bvoltage (?:is )?(?:out of|outside (?:of )?(?:the )?)\s?range", physical=True),
     root(FaultClass.THERMAL_POWER, "bmc.openbmc", "openbmc_project.", 0.8, "OpenBMC event names",
          r"openbmc_project\.(?:Power\.Fault\.Error|Sensor\.Threshold\.Error\.\w*Critical|State\.Shutdown\.(?:ThermalEvent|Power)|Fan\w*\.Error)" + _STANDS, physical=True),

@@ -182,7 +182,7 @@ _FABRIC = (
           "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
          "Linux net core; perfquery; ibstat",
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
-         r"(?:Link (?:is |went )?[Dd]own|(?:lost|Lost) carrier|link flap\w*|port (?:went |is )?down|Link DOWN)|"
+         r"(?:Link (?:is |went )?[Dd]own|(?:lost|Lost) carrier|(?<!No new IB )link flap\w*|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:]*=?\s*[1-9]|Physical state:\s*(?:Polling|LinkErrorRecovery)|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),

@@ -37,7 +37,7 @@ def _row(
 HOST: tuple[Signature, ...] = (
     # Kernel itself
     _row("host.kernel.panic", "kernel panic", r"Kernel panic - not syncing", _F.HOST_KERNEL, 0.9, "kernel panic"),
-    _row("host.kernel.oops", "unable to handle|null pointer|oops: ", r"BUG: unable to handle|NULL pointer dereference|Oops: \d", _F.HOST_KERNEL, 0.9, "kernel oops"),
+    _row("host.kernel.oops", "unable to handle|null pointer|oops: ", r"BUG: unable to handle|NULL pointer dereference|\bOops: \d", _F.HOST_KERNEL, 0.9, "kernel oops"),
     _row("host.kernel.hard_lockup", "hard lockup", r"hard LOCKUP", _F.HOST_KERNEL, 0.88, "a CPU stopped taking interrupts"),
     _row("host.kernel.soft_lockup", "soft lockup", r"BUG: soft lockup", _F.HOST_KERNEL, 0.88, "a CPU was stuck in the kernel"),
     _row("host.kernel.hung_task", "blocked for more than", r"task .{1,80} blocked for more than \d+ seconds", _F.HOST_KERNEL, 0.75, "a task hangs in the kernel; its stack says whether in a file system or the driver"),

@@ -51,7 +51,7 @@ _SCHEDULER = (
 )  # fmt: skip
 
 _NHC = "LBNL NHC and Azure's checks for it"
-_FAILED = r"(?:\bNHC: |\bnhc\b.{0,24}|[Hh]ealth check failed: ).{0,12}?\b"
+_FAILED = r"^(?!.*clearing note).*?(?:\bNHC: |\bnhc\b.{0,24}|[Hh]ealth check failed: ).{0,12}?\b"
 _NODE_CHECKS = (
     aside(Part.VICTIM, "nhc.load", "check_ps_load", _NHC + ": what loads the node is not said", _FAILED + r"check_ps_loadavg:"),
     root(FaultClass.STORAGE_CHECKPOINT, "nhc.mount", "check_fs_mount", 0.86, _NHC, _FAILED + r"check_fs_mount\w*:", origin=Origin.INFRA),

@@ -92,7 +92,7 @@ _BATCH_ROWS = (
          r"Unable to contact slurm controller|[Cc]ommunication connection failure", origin=Origin.INFRA),
     aside(Part.BENIGN, "slurm.busy", ("socket timed out on send/recv", "job step creation temporarily disabled"), "Slurm texts; a busy controller answers later", r"slurm_\w+: .{0,80}Socket timed out on send/recv|temporarily disabled, retrying"),
     root(FaultClass.NETWORK_SWITCH, "switch.syslog", ("%link", "%ethport", "%lineproto", "%platform", "%sys", "%bgp", "%ospf", "%port", "if_down", "ifdown", "spanning", "portmgr", "lldp", "if_link_down"), 0.72, "Cisco, Arista, Juniper, Cumulus and SONiC syslog",
-         r"%(?:LINK|ETHPORT|LINEPROTO|PORT|PLATFORM|BGP|OSPF|MODULE|ETH_PORT_CHANNEL)\w*-[0-5]-(?!(?:IF_UP|SPEED|IF_DUPLEX|IF_\w*ADMIN_DOWN|\w*FLOW_CONTROL)\b)(?!.*(?:state to up\b|\bUp\b|state Established|[Cc]leared\b|\bis up\b|[Aa]dministratively down))\w+|SNMP_TRAP_LINK_DOWN|(?:portmgrd|orchagent|portsyncd).{0,80}(?:down|DOWN)|[Ii]nterface (?:Ethernet|swp|xe-|et-)\S+.{0,40}\bdown\b", physical=True),
+         r"%(?:LINK|ETHPORT|LINEPROTO|PORT|PLATFORM|BGP|OSPF|MODULE|ETH_PORT_CHANNEL)\w*-[0-5]-(?!(?:IF_UP|SPEED|IF_DUPLEX|IF_\w*ADMIN_DOWN|\w*FLOW_CONTROL)\b)(?!.*(?:state to up\b|\bUp\b|state Established|[Cc]leared\b|\bis up\b|[Aa]dministratively down))\w+|SNMP_TRAP_LINK_DOWN|(?:portmgrd|orchagent|portsyncd).{0,80}(?:down|DOWN)|[Ii]nterface (?:Ethernet|swp|xe-|et-)(?!.*[Aa]dministratively)\S+.{0,40}\bdown\b", physical=True),
 )  # fmt: skip
 
 SIGNATURES = (*_NCCL_ROWS, *_TORCH_ROWS, *_DATA_ROWS, *_ENVIRONMENT, *_BATCH_ROWS)
