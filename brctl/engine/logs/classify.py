@@ -34,7 +34,9 @@ PROVED = 0.85
 """A log stated healthy as surely as this ended well; below, an unread line may speak against it."""
 
 SURE_ENOUGH = 0.85
-"""What the rules state as surely is not put to the model, whose tables cost a tenth of a second."""
+"""What the rules state as surely is not put to the model: its tables cost a tenth of a second, the
+lines of a long input up to one.
+"""
 
 LINES_AGAINST_HEALTH = 3
 """Lines of a component no rule read that weigh against a proof of health: one is in passing."""
@@ -97,8 +99,10 @@ class Classifier:
                 sure.add(item.fault)
             elif readable and len(heard) < SEARCHED_INPUTS:
                 text = sample.lines()
-                words = self._words_of(text)
+                spoken = self._not_harmless(text)
+                words = shipped_model().shares(tuple(spoken.values())) if spoken else NO_WORDS
                 item = self._searched(item, events, text, words)
+                item = with_words(item, spoken, shipped_model(), name)
                 heard.append((item, words))
             items.append(recommend_for_logs(item))
             everything += events
@@ -153,8 +157,7 @@ class Classifier:
     ) -> LogVerdict:
         """A verdict after a look at the text: progress in it, a component that fails, or leads."""
         if not _is_open(item):
-            heard = judge(item.name, events, item.notes, words=words)
-            return with_words(heard, text, shipped_model(), item.name)
+            return judge(item.name, events, item.notes, words=words)
         whole = rejoined(text) if item.fault is FaultClass.UNKNOWN else {}
         if whole:
             again = self._events_of(item.name, whole)
@@ -174,12 +177,11 @@ class Classifier:
         item = judge(item.name, events, item.notes, words=words)
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, shipped_model(), item.name)
-        return with_words(item, text, shipped_model(), item.name)
+        return item
 
-    def _words_of(self, text: Mapping[int, str]) -> Mapping[FaultClass, float]:
-        """What the model makes of the lines that are not known to be harmless."""
-        lines = [line for line in text.values() if self._index.harmless_row(line) is None]
-        return shipped_model().shares(lines) if lines else NO_WORDS
+    def _not_harmless(self, text: Mapping[int, str]) -> dict[int, str]:
+        """The lines that no row knows to be harmless."""
+        return {n: line for n, line in text.items() if self._index.harmless_row(line) is None}
 
     def _events_of(self, name: str, lines: Mapping[int, str]) -> list[LogEvent]:
         reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from brctl.evidence.logs.claim import WITHDRAWN
 from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.words.unusual import UnusualLine, rank_unusual
 from brctl.evidence.logs.words.word_model import WordModel
@@ -48,7 +49,14 @@ def with_leads(
 def with_words(
     verdict: LogVerdict, lines: Mapping[int, str], model: WordModel, file: str = ""
 ) -> LogVerdict:
-    """The verdict with the lines whose words speak for its fault, where no rule names one."""
+    """The verdict with the lines whose words speak for its fault, where no rule names one.
+
+    Args:
+        verdict: What rules and words say together.
+        lines: The lines that the words were taken from, by number.
+        model: The shipped tables.
+        file: The input's name, for the lines shown.
+    """
     if verdict.fault in _NO_CAUSE or any(line.role is Role.ROOT for line in verdict.evidence):
         return verdict
     share = model.shares(tuple(lines.values()))[verdict.fault]
@@ -58,6 +66,34 @@ def with_words(
         for text in model.speaking_lines(verdict.fault, tuple(numbers))
     )
     return replace(verdict, evidence=(*spoken, *verdict.evidence))
+
+
+def _claims_by_words(item: LogVerdict) -> bool:
+    return any(line.role is Role.ROOT and line.signature == WORDS for line in item.evidence)
+
+
+def _doubted_by_words(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
+    """No answer over all inputs hides that words claim a fault in one of them: it is a lead."""
+    claims = [item for item in items if _claims_by_words(item)]
+    if not claims or overall.fault not in _NO_CAUSE:
+        return overall
+    leads = {
+        item.fault: LogLead(
+            item.fault,
+            item.probability,
+            WORDS,
+            tuple(line.text for line in item.evidence if line.signature == WORDS),
+        )
+        for item in claims
+    }
+    well = overall.fault is FaultClass.NO_FAULT
+    others = tuple(lead for lead in overall.leads if lead.fault not in leads)
+    return replace(
+        overall,
+        fault=FaultClass.UNKNOWN,
+        probability=WITHDRAWN if well else overall.probability,
+        leads=(*leads.values(), *others)[:_LEADS],
+    )
 
 
 def _quoted(fault: FaultClass, share: float, text: str) -> str:
@@ -72,6 +108,7 @@ def _joined(first: Sequence[LogLead], second: Sequence[LogLead]) -> tuple[LogLea
 
 def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
     """The verdict over all inputs with what leads those have that it does not explain either."""
+    overall = _doubted_by_words(overall, items)
     searched = [item for item in items if item.leads or _odd_lines(item)]
     if overall.fault is not FaultClass.UNKNOWN or not searched:
         return _with_words_of(overall, items)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from brctl.engine.logs import classify
 from brctl.engine.logs.anchor_scan import ReEngine
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
+from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from tests.evidence.logs.examples import EXAMPLES
 
@@ -184,3 +186,54 @@ def test_words_of_other_logs_doubt_no_cause_that_they_do_not_hold(classifier: Cl
     assert alone.fault is FaultClass.CPU_OOM
     assert found.overall.fault is FaultClass.CPU_OOM
     assert found.overall.probability >= alone.probability
+
+
+ODD = b"hbmd: hbm stack 3 page failed, row spare used up, uncorrectable\n"
+"""No rule knows it; its words speak for a fault."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GPU temperature 45 C, power 300 W\n",
+        b"Saving checkpoint to /lustre/ckpt/step_1000\n",
+        b"Checking disk space on /scratch\n",
+        b"temperature: 44\n",
+    ],
+)
+def test_a_line_that_only_names_a_thing_is_no_fault_of_it(
+    classifier: Classifier, tmp_path: Path, line: bytes
+) -> None:
+    """Words speak for what a line is about; that something failed it has to say as well."""
+    path = tmp_path / "agent.log"
+    path.write_bytes(b"Starting node agent\nReading configuration\nListening on port 8080\n" + line)
+    assert classifier.classify_paths([path]).overall.fault is FaultClass.UNKNOWN
+
+
+def test_a_fault_by_words_alone_shows_the_line_and_its_share(
+    classifier: Classifier, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`why` has to have something to show: the line that speaks, and how much."""
+    monkeypatch.setattr(classify, "component_event", lambda *_: None)
+    path = tmp_path / "a.log"
+    path.write_bytes(ODD)
+    found = classifier.classify_paths([path]).overall
+    assert found.fault not in (FaultClass.UNKNOWN, FaultClass.NO_FAULT)
+    (line,) = [line for line in found.evidence if line.signature == "words"]
+    assert line.role is Role.ROOT
+    assert line.text.startswith(f"{found.fault} 0.")
+    assert line.text.endswith(f"by words alone: {ODD.decode().strip()}")
+
+
+def test_no_answer_over_all_inputs_hides_a_fault_by_words_in_one(
+    classifier: Classifier, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A rank's log that ended well does not make another one well."""
+    monkeypatch.setattr(classify, "component_event", lambda *_: None)
+    (tmp_path / "a.log").write_bytes(ODD)
+    for rank in range(3):
+        (tmp_path / f"rank-{rank}.log").write_bytes(b"Training completed. Exiting normally.\n")
+    found = classifier.classify_paths([tmp_path])
+    claimed = next(item.fault for item in found.items if item.name.endswith("a.log"))
+    assert found.overall.fault is FaultClass.UNKNOWN
+    assert found.overall.leads[0].fault is claimed

@@ -133,9 +133,14 @@ def component_event(
     return LogEvent(replace(row, strength=strength), source, number, text, count=most)
 
 
+def tells_of_failure(text: str) -> bool:
+    """Whether a line says in plain words that something failed, and not that it did not."""
+    return _FAILING.search(text) is not None and _WELL.search(text) is None
+
+
 def _speaker(text: str) -> Signature | None:
     """The row of the component that reports a failure on a line."""
-    if not _FAILING.search(text) or _WELL.search(text) or _NO_LOG.match(text):
+    if not tells_of_failure(text) or _NO_LOG.match(text):
         return None
     if is_settled(text) or is_below_warning(text):
         return None

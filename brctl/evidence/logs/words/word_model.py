@@ -8,9 +8,11 @@ lines that tell a cause stand among many that tell nothing. Rules and model are 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import add
 
 from brctl.evidence.logs.unexplained import template_of
+from brctl.evidence.logs.words.components import tells_of_failure
 from brctl.evidence.logs.words.line_words import (
     BUCKETS,
     buckets_of,
@@ -51,10 +53,11 @@ class WordModel:
     def shares(self, lines: Sequence[str]) -> dict[FaultClass, float]:
         """How likely each class is by the words of the lines; they add up to one at most.
 
-        A fault has the share of the line that speaks most for it. What the surest fault leaves is
-        shared by health and by a cause that no line tells.
+        A fault has the share of the line that speaks most for it; a line that tells of no failure
+        only names a thing, and counts half. What the surest fault leaves is shared by health and
+        by a cause that no line tells.
         """
-        found = [self._shares_of_line(line) for line in _of_each_form(sampled(lines))]
+        found = [_heard(self, line) for line in _of_each_form(sampled(lines))]
         best = dict.fromkeys(self.classes, 0.0)
         for column, fault in enumerate(self.classes):
             best[fault] = max((shares[column] for shares in found), default=0.0)
@@ -65,7 +68,7 @@ class WordModel:
     def speaking_lines(self, fault: FaultClass, lines: Sequence[str]) -> tuple[str, ...]:
         """The lines that speak most for a class, strongest first; none that hardly do."""
         column = self.classes.index(fault)
-        shares = {line: self._shares_of_line(line)[column] for line in lines if line.strip()}
+        shares = {line: _heard(self, line)[column] for line in _of_each_form(sampled(lines))}
         ranked = sorted(shares, key=lambda line: -shares[line])
         return tuple(line for line in ranked[:LINES_NAMED] if shares[line] > _SPEAKS)
 
@@ -75,7 +78,7 @@ class WordModel:
         rarest = sorted((self.surprise[bucket] for bucket in buckets), reverse=True)[:_RAREST]
         return sum(rarest) / (16.0 * _RAREST)
 
-    def _shares_of_line(self, line: str) -> list[float]:
+    def shares_of_line(self, line: str) -> list[float]:
         """The share of each class by one line's words, in the order of the classes."""
         buckets = buckets_of(features_of_line(line))
         step = self.scale / (math.sqrt(len(buckets)) or 1.0)
@@ -88,10 +91,19 @@ class WordModel:
         return _softmax([total * step + bias for total, bias in scored])
 
 
+@lru_cache(maxsize=2048)
+def _heard(model: WordModel, line: str) -> list[float]:
+    """What a line's shares count; kept, as leads are looked for in the lines just read."""
+    shares = model.shares_of_line(line)
+    return shares if tells_of_failure(line) else [share * _NAMES_A_THING for share in shares]
+
+
 def _of_each_form(lines: Iterable[str]) -> Iterable[str]:
     """One line of each form: ranks and steps repeat theirs."""
     return {template_of(line): line for line in lines}.values()
 
+
+_NAMES_A_THING = 0.5
 
 _QUIET = {FaultClass.NO_FAULT: 0.6, FaultClass.UNKNOWN: 0.2}
 """Parts of what the surest fault leaves, as they told most on unread logs (0454)."""
