@@ -235,5 +235,7 @@ def test_no_answer_over_all_inputs_hides_a_fault_by_words_in_one(
         (tmp_path / f"rank-{rank}.log").write_bytes(b"Training completed. Exiting normally.\n")
     found = classifier.classify_paths([tmp_path])
     claimed = next(item.fault for item in found.items if item.name.endswith("a.log"))
-    assert found.overall.fault is FaultClass.UNKNOWN
-    assert found.overall.leads[0].fault is claimed
+    assert found.overall.fault is claimed
+    assert [line.signature for line in found.overall.evidence if line.role is Role.ROOT] == [
+        "words"
+    ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of
+from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of, with_words
 from brctl.evidence.logs.words.line_words import BUCKETS, LINES_READ, buckets_of_log, words_of
 from brctl.evidence.logs.words.unusual import rank_unusual
 from brctl.evidence.logs.words.word_model import WordModel
@@ -158,3 +158,18 @@ def test_tables_of_another_version_are_refused(model: WordModel) -> None:
         WordModel(model.classes, b"\0" * BUCKETS, 1.0, model.bias, model.surprise)
     with pytest.raises(ValueError, match="1 biases"):
         WordModel(model.classes, model.weights, 1.0, (0.0,), model.surprise)
+
+
+def test_health_over_all_inputs_gives_way_to_a_fault_by_words_in_one(model: WordModel) -> None:
+    """The log of a rank that ended well does not make another one well: the claim is a lead."""
+    line = "hbmd: hbm stack 3 page failed, row spare used up, uncorrectable"
+    said = LogVerdict("a.log", FaultClass.GPU_MEMORY_ECC, Origin.INFRA, None, 0.65)
+    claim = with_words(said, {1: line}, model, "a.log")
+    assert claim.evidence[0].role is Role.ROOT
+    well = LogVerdict("", FaultClass.NO_FAULT, Origin.UNKNOWN, None, 0.9)
+    overall = with_leads_of(well, [claim])
+    assert overall.fault is FaultClass.UNKNOWN
+    assert overall.probability < 0.5
+    assert [lead.fault for lead in overall.leads] == [FaultClass.GPU_MEMORY_ECC]
+    ruled = LogVerdict("", FaultClass.GPU_LOST, Origin.INFRA, None, 0.9)
+    assert with_leads_of(ruled, [claim]).fault is FaultClass.GPU_LOST
