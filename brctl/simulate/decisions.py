@@ -118,7 +118,7 @@ def _decide(readings: Readings) -> Verdict:
 def _job_findings(readings: Readings, sweep: Sweep) -> JobFindings:
     """What `dx` asks for besides the sweep, and when it does."""
     status, hang = read_job(readings.job, readings.reports), NOTHING
-    if hangs(status):
+    if hangs(status, readings.reports):
         status, hang = _hang(readings, status)
     elif may_be_restarted(status):
         again = read_job(readings.job, readings.later)

@@ -13,7 +13,7 @@ cause on another node.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.model.command import KERNEL_RUNS
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SILENT_NODE, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
@@ -22,7 +22,8 @@ from brctl.verdict.belief import BEHAVIOUR
 
 _SILENT_LEAF = "topology.leaf.silent"
 
-_ANSWERS_TCP = frozenset(f"node.{outcome.value}" for outcome in KERNEL_RUNS)
+_NO_LOGIN = frozenset(f"node.{o.value}" for o in (Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT))
+"""TCP was answered and no login: a host where a login worked and then hung may be wedged."""
 
 LATE_PROBES = 2
 """One probe of a driver may be late by itself; more of them wait for what they share (own)."""
@@ -78,7 +79,7 @@ def _kernel_runs_beside_a_hung_driver(evidence: Sequence[Evidence]) -> tuple[Evi
         if item.kind == DRIVER_HANG and item.role is Role.ROOT:
             asked.setdefault(item.subject.node, set()).add(item.source)
     hung = [node for node, checks in asked.items() if len(checks) >= LATE_PROBES]
-    answers = {item.subject.node for item in evidence if item.kind in _ANSWERS_TCP}
+    answers = {item.subject.node for item in evidence if item.kind in _NO_LOGIN}
     if len(asked) != 1 or not hung:
         return tuple(evidence)
     why = f"; its kernel takes connections, and the driver of {hung[0]} answers nobody"

@@ -235,6 +235,8 @@ def test_a_node_that_refuses_logins_is_not_dead_beside_a_driver_that_hangs() -> 
     assert not any("n4" in v.nodes and v.confidence is Confidence.HIGH for v in found)
     for evidence in (
         [*late_answers("n3"), *silent_by("n4", "connect-timed-out")],
+        [*late_answers("n3"), *silent_by("n4", "command-timed-out")],
+        [*late_answers("n3"), *silent_by("n4", "died-while-answering")],
         [*late_answers("n3")[:1], *silent_by("n4", "refused")],
         [*late_answers("n3"), *late_answers("n5"), *silent_by("n4", "refused")],
     ):

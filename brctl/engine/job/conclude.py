@@ -130,14 +130,14 @@ def collect(sweep: Sweep) -> Findings:
     return tuple(evidence), tuple(gaps)
 
 
-def hangs(status: JobStatus) -> bool:
+def hangs(status: JobStatus, reports: Iterable[NodeReport]) -> bool:
     """It stands still, and what a rank stands in may tell why: none ended, or some are left over.
 
     Ranks whose watchdogs ended them waited for one that lives, and it is still where it was.
     """
     if not status.stalled or not any(view.alive for view in status.ranks):
         return False
-    return not _ended(status) or bool(left_over(status))
+    return not _ended(status) or bool(left_over(status, {r.node: r for r in reports}))
 
 
 def _ended(status: JobStatus) -> list[RankView]:

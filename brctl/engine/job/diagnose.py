@@ -55,6 +55,7 @@ from brctl.model.evidence import Gap, Subject
 from brctl.model.evidence_kinds import FLIGHT_RECORDER, NCCL_RAS
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
@@ -127,7 +128,7 @@ async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFin
     status = await read_ranks(past, job, reports)
     status = beside_last_look(controller, status, past.look(job))
     status = await _seen_after_a_restart(controller, status)
-    status, hang = await _examine_hang(controller, status)
+    status, hang = await _examine_hang(controller, status, reports)
     signatures, unread = log_signatures(controller)
     evidence, gaps = assess_ranks(status, sweep, signatures)
     later = None
@@ -169,9 +170,11 @@ async def _read_again(controller: Controller, job: Job) -> JobStatus:
     return await read_ranks(past_of(controller), job, await ask_ranks(controller, job))
 
 
-async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobStatus, Findings]:
+async def _examine_hang(
+    controller: Controller, status: JobStatus, reports: Sequence[NodeReport]
+) -> tuple[JobStatus, Findings]:
     """A job that stands still, looked at twice: with its ranks' stacks, and what they say."""
-    if not hangs(status):
+    if not hangs(status, reports):
         return status, NOTHING
     folder = new_folder(controller.state_dir, status.job.name, controller.now())
     captured = await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)

@@ -44,7 +44,7 @@ def who_waits(
     return waiting, _not_in_exchange(absent, status, reports) if waiting else []
 
 
-def left_over(status: JobStatus, reports: Mapping[str, NodeReport] = UNASKED) -> list[RankView]:
+def left_over(status: JobStatus, reports: Mapping[str, NodeReport]) -> list[RankView]:
     """Ranks that live elsewhere while all others ended waiting: by watchdogs, and by no kill."""
     ended = [v for v in status.ranks if v.alive is False]
     waited = all(

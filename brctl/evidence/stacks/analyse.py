@@ -38,6 +38,15 @@ _COLLECTIVE = re.compile(
 )
 """In a function's name: `synchronize.py` of multiprocessing holds locks."""
 
+_FILE = re.compile(r"^[^:]*\.\w+:(?!:)")
+"""What stands before the function; a native frame without a file has colons of its own."""
+
+_HANDLE = re.compile(
+    r"^(?:_functional_collectives\.py:(?:\w+\.)?(?:trigger_)?wait(?:_tensor)?"
+    r"|(?:distributed_c10d|partition_parameters)\.py:(?:\w+\.)?wait)$"
+)
+"""Waits for a collective that was begun earlier, of torch and of DeepSpeed."""
+
 _EXCHANGE = re.compile(
     r"^(?:distributed_c10d|p2p_communication|p2p|schedules)\.py:(?:\w+\.)?"
     r"(?:i?send|i?recv|batch_isend_irecv|(?:send|recv)_(?:for|back)ward\w*|_communicate|"
@@ -91,13 +100,13 @@ def is_waiting(stack: Sequence[str]) -> bool:
 
 
 def _is_collective(frame: str) -> bool:
-    file, _, function = frame.partition(":")
-    return bool(_COLLECTIVE.search(function or file))
+    return bool(_COLLECTIVE.search(_FILE.sub("", frame)) or _HANDLE.search(frame))
 
 
 def in_exchange(stack: Sequence[str]) -> bool:
     """Whether a rank sends to, or receives from, one other rank: it waits for that one."""
-    return any(_EXCHANGE.search(frame) for frame in stack[:_INNER_FRAMES])
+    inner = stack[:_INNER_FRAMES]
+    return any(_EXCHANGE.search(frame) and not _HANDLE.search(frame) for frame in inner)
 
 
 def _outliers(groups: Sequence[StackGroup], silent: Sequence[int]) -> tuple[int, ...]:

@@ -52,8 +52,9 @@ def conclude(fleet: Fleet) -> tuple[Verdict, ...]:
 
 def _examine(fleet: Fleet, sweep: Sweep) -> JobFindings:
     """What `dx` asks for besides the sweep, and when it does."""
-    status, hang = read_job(fleet.job, [node.report for node in sweep.nodes]), NOTHING
-    if hangs(status):
+    reports = [node.report for node in sweep.nodes]
+    status, hang = read_job(fleet.job, reports), NOTHING
+    if hangs(status, reports):
         status, hang = _examine_hang(fleet, status)
     elif may_be_restarted(status):
         again = read_job(fleet.job, fleet.reports_later())

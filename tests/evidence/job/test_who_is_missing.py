@@ -127,7 +127,7 @@ def but_one_aborted(end: Mapping[str, object] = ABORTED) -> JobStatus:
 def test_where_watchdogs_ended_the_others_the_one_left_over_is_looked_at() -> None:
     """It says that it loads, and computes in the job's own code: it waits for no loader."""
     status = but_one_aborted()
-    assert hangs(status)
+    assert hangs(status, ())
     status, looked = assess_hang(status, [RankStack(5, (SAMPLER,), own_frame=SAMPLER)])
     assert looked == ((), ())
     found = assess_job(status, ())
@@ -154,7 +154,7 @@ def test_long_work_that_outlasted_the_others_watchdogs_is_a_lead_on_its_node() -
 def test_where_the_others_ended_otherwise_the_one_left_over_holds_nobody_up(
     end: Mapping[str, object],
 ) -> None:
-    assert not hangs(but_one_aborted(end))
+    assert not hangs(but_one_aborted(end), ())
 
 
 @pytest.mark.parametrize(
@@ -326,6 +326,7 @@ def test_a_stage_left_over_is_missing_where_the_silent_nodes_kernel_runs() -> No
     assert [view.rank for view in left_over(status, refused)] == [2]
     dead = {report.node: report for report in silent("n7", Outcome.UNREACHABLE)}
     assert left_over(status, dead) == []
+    assert (hangs(status, refused.values()), hangs(status, dead.values())) == (True, False)
 
 
 def test_a_dump_that_shows_who_never_joined_says_more_than_a_missing_one() -> None:

@@ -136,10 +136,25 @@ def test_a_pipelines_own_functions_wait_for_one_other_rank(frame: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", ["c10d.cpp:c10d::Work::wait", "cuda.py:synchronize", "distributed_c10d.py:barrier"]
-)
+    "frame", ["c10d.cpp:c10d::Work::wait", "cuda.py:synchronize", "distributed_c10d.py:barrier",
+              "Work::wait", "c10d::Work::wait"]
+)  # fmt: skip
 def test_a_collective_is_one_in_any_file(frame: str) -> None:
     assert is_waiting((frame, "train.py:step"))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["_functional_collectives.py:wait", "_functional_collectives.py:wait_tensor",
+     "_functional_collectives.py:AsyncCollectiveTensor.wait", "partition_parameters.py:wait",
+     "distributed_c10d.py:_CoalescingManager.wait", "distributed_c10d.py:wait"],
+)  # fmt: skip
+def test_a_handle_of_a_collective_waits_for_all_others(frame: str) -> None:
+    """By its name alone it was a rank that stands elsewhere, and its node was named."""
+    assert not in_exchange((frame, "train.py:step"))
+    job = replace(example_job(), nodes=("n1", "n2"), ranks_per_node=1, axes=(("dp", 2),))
+    stacks = [RankStack(0, (frame, "train.py:step")), RankStack(1, SYNC)]
+    assert analyse_stacks(stacks, job).suspect_nodes == ()
 
 
 def test_five_rounds_name_the_group_flagged_most() -> None:

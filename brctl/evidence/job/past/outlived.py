@@ -74,12 +74,13 @@ def outlived(
 def not_outlived(earlier: JobStatus, later: JobStatus) -> Iterable[Gap]:
     """Ranks that raised a moment ago and made no step since: the job may be about to end.
 
-    One that waits may have handled it long ago, and waits in vain for no other while it lives.
+    One that waits may have handled it long ago: it lives, and the job made a step meanwhile.
     """
+    goes_on = (later.step or 0) > (earlier.step or 0)
     after = {view.rank: view for view in later.ranks}
     for view in ending(earlier):
         then = after.get(view.rank)
-        if view.phase == WAITING_PHASE and then is not None and then.alive:
+        if goes_on and view.phase == WAITING_PHASE and then is not None and then.alive:
             continue
         if then is None or not _stepped(view, earlier, then, later):
             why = f"rank {view.rank} raised an exception in {view.phase}, and no step of its came"
@@ -95,7 +96,7 @@ def _stepped(view: RankView, earlier: JobStatus, then: RankView, later: JobStatu
     these was in flight: a rank that raised in the optimizer had given its gradients for it.
     """
     if view.step is not None and then.step is not None:
-        return then.step > view.step
+        return then.alive is not False and then.step > view.step
     return then.alive is True and (later.step or 0) > (earlier.step or 0) + IN_FLIGHT
 
 

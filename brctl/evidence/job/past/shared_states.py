@@ -1,9 +1,9 @@
-"""Links that are down at every node of a job, and were when it made its steps, are the site's.
+"""Ports unplugged at every node of a job, and before it made its steps, are the site's.
 
 An adapter's second port that nobody ever plugged in is told of by every kernel at its boot.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,8 +12,8 @@ from brctl.evidence.job.past.waits import LONG_SINCE
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.jobs.job_status import JobStatus
 
-_STATES = frozenset({"host.kernel.nic_unplugged", "host.kernel.nic_link_down"})
-"""Kernel lines that tell of a state which may have stood so from the beginning."""
+_UNPLUGGED = "host.kernel.nic_unplugged"
+"""A state which may have stood so from the beginning; a link that went down had been up."""
 
 LEAST_NODES = 3
 """Of fewer nodes all may be broken alike (own)."""
@@ -32,21 +32,25 @@ def without_shared_states(
     if status.stalled is not False or status.progress_age_s is None or usual_pace(status) is False:
         return items
     latest = now - timedelta(seconds=status.progress_age_s) - LONG_SINCE
-    shared = {kind for kind in _STATES if _is_everywhere(kind, items, status, latest)}
-    return tuple(_context(item) if item.kind in shared else item for item in items)
+    told = {i for i in items if i.kind == _UNPLUGGED and i.weight is Weight.HINTS}
+    shared = _everywhere(told, status, latest)
+    return tuple(_context(i) if i in told and i.subject.device in shared else i for i in items)
 
 
-def _is_everywhere(
-    kind: str, items: Iterable[Evidence], status: JobStatus, latest: datetime
-) -> bool:
-    told = [item for item in items if item.kind == kind and item.weight is Weight.HINTS]
+def _everywhere(told: Set[Evidence], status: JobStatus, latest: datetime) -> set[str]:
+    """The ports that are unplugged at every node; of all names where each node has as many."""
     nodes = set(status.job.nodes) - set(status.silent)
-    old = all(item.at is not None and item.at < latest for item in told)
-    return old and len(nodes) >= LEAST_NODES and nodes <= {item.subject.node for item in told}
+    old = {i.subject for i in told} - {i.subject for i in told if i.at is None or i.at >= latest}
+    if len(nodes) < LEAST_NODES:
+        return set()
+    ports: dict[str, set[str]] = {node: set() for node in nodes}
+    for subject in old:
+        ports.setdefault(subject.node, set()).add(subject.device)
+    alike = len({len(of_node) for of_node in ports.values()}) == 1
+    every = {i.subject for i in told} == old
+    return set.union(*ports.values()) if alike and every else set.intersection(*ports.values())
 
 
 def _context(item: Evidence) -> Evidence:
-    if item.weight is not Weight.HINTS:
-        return item
     text = f"{item.text}; {_WHY}"
     return replace(item, weight=Weight.CONTEXT, role=Role.CONTEXT, strength=None, text=text)

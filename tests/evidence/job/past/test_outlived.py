@@ -166,7 +166,18 @@ def test_a_rank_that_raised_in_the_all_reduce_is_looked_at_again() -> None:
     ended = replace(raises, alive=False, process_state="Z")
     (gap,) = not_outlived(ending, status(40, ranks=(*views[:3], ended, *views[4:])))
     assert gap.subject == Subject("n4", "rank:3")
-    assert not list(not_outlived(ending, ending)), "it lives, and may have handled it long ago"
+    assert list(not_outlived(ending, ending)), "it lives, but nobody made a step"
+    stepped = status(41, ranks=(*status(41).ranks[:3], raises, *status(41).ranks[4:]))
+    assert not list(not_outlived(ending, stepped)), "it lives, and may have handled it long ago"
+
+
+def test_a_rank_that_made_its_last_step_and_died_did_not_outlive_it() -> None:
+    views = status(40).ranks
+    ending = status(ranks=(*views[:2], replace(views[2], last_words=RAISED), *views[3:]))
+    later = status(41).ranks
+    dead = replace(later[2], alive=False, exit_status=1)
+    (gap,) = not_outlived(ending, status(41, ranks=(*later[:2], dead, *later[3:])))
+    assert gap.subject == Subject("n3", "rank:2")
 
 
 def test_the_step_that_was_in_flight_is_none_of_a_rank_that_raised() -> None:

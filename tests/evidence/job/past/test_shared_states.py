@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from brctl.evidence.job.past.shared_states import without_shared_states
-from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import StepHistory
 from tests.evidence.job.past.test_outlived import JOB, against, status
@@ -15,9 +15,10 @@ from tests.evidence.job.test_cpu_waits import SLOWER, STEADY
 NOW = datetime(2026, 3, 14, 9, tzinfo=UTC)
 
 
-def unplugged(node: str, minutes: int = 600) -> Evidence:
+def unplugged(node: str, minutes: int = 600, port: str = "pci:a1:00.1") -> Evidence:
     told = against("host.kernel.nic_unplugged", FaultClass.NETWORK_LINK, node=node)
-    return replace(told, weight=Weight.HINTS, at=NOW - timedelta(minutes=minutes))
+    at = NOW - timedelta(minutes=minutes)
+    return replace(told, subject=Subject(node, port), weight=Weight.HINTS, at=at)
 
 
 EVERYWHERE = [unplugged(node) for node in JOB.nodes]
@@ -47,3 +48,27 @@ def test_where_steps_stopped_or_became_slower_all_cables_may_be_why() -> None:
         status(stalled=False, progress_age_s=0.1, history=SLOWER),
     ):
         assert without_shared_states(EVERYWHERE, job, NOW) == tuple(EVERYWHERE)
+
+
+def test_one_cable_more_than_everywhere_is_a_lead() -> None:
+    """Its node's spare port, as all have it, excused the port that is used."""
+    job = status(stalled=False, progress_age_s=0.1, history=STEADY)
+    used = unplugged(JOB.nodes[0], port="pci:17:00.0")
+    *spare, last = without_shared_states([*EVERYWHERE, used], job, NOW)
+    assert (last, {item.weight for item in spare}) == (used, {Weight.CONTEXT})
+
+
+def test_spare_ports_of_other_addresses_are_shared_where_each_node_has_as_many() -> None:
+    job = status(stalled=False, progress_age_s=0.1, history=STEADY)
+    first = JOB.nodes[0]
+    other = [unplugged(first, port="pci:17:00.1"), *EVERYWHERE[1:]]
+    assert {i.weight for i in without_shared_states(other, job, NOW)} == {Weight.CONTEXT}
+    two = [unplugged(first, port="pci:17:00.0"), *other]
+    assert without_shared_states(two, job, NOW) == tuple(two)
+
+
+def test_links_that_went_down_everywhere_had_been_up() -> None:
+    """At an unknown pace nothing says that the job did without them from the beginning."""
+    down = [replace(item, kind="host.kernel.nic_link_down") for item in EVERYWHERE]
+    job = status(stalled=False, progress_age_s=0.1, history=StepHistory())
+    assert without_shared_states(down, job, NOW) == tuple(down)
