@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of_log
+from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line, sampled
 from brctl.model.fault import FaultClass
 from tests.bench.log_tables import Example
 
@@ -75,6 +75,11 @@ def examples_of(logs: Sequence[Example]) -> Examples:
         np.array([CLASSES.index(log.fault) for _, log in kept]),
         np.array([log.weight for _, log in kept]),
     )
+
+
+def buckets_of_log(lines: Sequence[str]) -> list[frozenset[int]]:
+    """For every line looked at the buckets of its features."""
+    return [buckets_of(features_of_line(line)) for line in sampled(lines)]
 
 
 def rule_examples() -> Examples:

@@ -55,11 +55,12 @@ def in_stages(rng: Random) -> Fleet:
     return it
 
 
-def stuck_beside(it: Fleet, node: str) -> None:
-    """The job waits for one rank of a node, which waits for a lock of its own code."""
+def stuck_beside(it: Fleet, node: str, frames: tuple[str, ...] = OWN_LOCK) -> int:
+    """The job waits for one rank of a node, which waits for a lock of its own code; that rank."""
     rank = it.rank_on(node)
     stands_still(it, [rank], where="forward")
-    it.stacks[rank] = OWN_LOCK
+    it.stacks[rank] = frames
+    return rank
 
 
 def _pipeline_waits(it: Fleet, node: str) -> None:

@@ -54,9 +54,7 @@ def pipe_while_ssh_is_refused(rng: Random) -> tuple[Fleet, Truth]:
     """A rank waits for a process of its own that is gone; sshd of another node was restarted."""
     it = some_size(rng, least=4)
     there, other = it.some_nodes(2)
-    rank = it.rank_on(there)
-    stands_still(it, [rank], where="forward")
-    it.stacks[rank] = PIPE
+    stuck_beside(it, there, PIPE)
     it.is_silent(other, *REFUSED)
     return it, place((*HANGS, F.DATA_LOADER), there)
 
@@ -65,9 +63,7 @@ def request_while_another_answers_late(rng: Random) -> tuple[Fleet, Truth]:
     """A rank asks a tracking server that never answers; logins of another node hang."""
     it = some_size(rng, least=4)
     there, other = it.some_nodes(2)
-    rank = it.rank_on(there)
-    stands_still(it, [rank], where="forward")
-    it.stacks[rank] = REQUEST
+    stuck_beside(it, there, REQUEST)
     it.is_silent(other, Outcome.LOGIN_TIMED_OUT, "TCP connected, no login within 10 s")
     return it, place(HANGS, there)
 
@@ -189,10 +185,7 @@ def pipe_left_over_beside_a_refusal(rng: Random) -> tuple[Fleet, Truth]:
     """Watchdogs ended all but a rank that waits in a pipe, and those of a node without sshd."""
     it = some_size(rng, least=4)
     there, other = it.some_nodes(2)
-    rank = it.rank_on(there)
-    stands_still(it, [rank], where="forward")
-    it.stacks[rank] = PIPE
-    aborted_by_watchdog(it, [rank])
+    aborted_by_watchdog(it, [stuck_beside(it, there, PIPE)])
     it.is_silent(other, *REFUSED)
     return it, place((*HANGS, F.DATA_LOADER), there)
 

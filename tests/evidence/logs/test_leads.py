@@ -3,13 +3,14 @@
 import pytest
 
 from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of, with_words
-from brctl.evidence.logs.words.line_words import BUCKETS, LINES_READ, buckets_of_log, words_of
+from brctl.evidence.logs.words.line_words import BUCKETS, LINES_READ, words_of
 from brctl.evidence.logs.words.unusual import rank_unusual
 from brctl.evidence.logs.words.word_model import WordModel
 from brctl.library.log_model import shipped_model
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.log_verdict import LogEvidence, LogVerdict
+from tests.bench.log_model_training import buckets_of_log
 
 STEPS = [f"step {n} done, 3{n}.2 samples/s" for n in range(100, 140)]
 ODD = "raft peer 7 lost its lease on the block volume"

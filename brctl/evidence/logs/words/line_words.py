@@ -74,11 +74,6 @@ def sampled(lines: Sequence[str]) -> list[str]:
     return [*full[: LINES_READ // 2], *full[-LINES_READ // 2 :]]
 
 
-def buckets_of_log(lines: Sequence[str]) -> list[frozenset[int]]:
-    """For every line looked at the buckets of its features."""
-    return [buckets_of(features_of_line(line)) for line in sampled(lines)]
-
-
 def buckets_of(features: Iterable[str]) -> frozenset[int]:
     """The buckets of some features, each once."""
     return frozenset(bucket_of(feature) for feature in features)
