@@ -51,3 +51,14 @@ def test_a_confirmed_cause_keeps_the_nodes_it_was_on(
     words = ["verdict", "confirm", "V-1", "--cause", "gpu-lost", "-w", "n2"]
     assert run([*words, "--config", str(config)]) == 0, capsys.readouterr().err
     assert load(settings.state_dir, "V-1").nodes == ("n2",)
+
+
+def test_a_verdict_confirmed_without_a_cause_says_what_was_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    settings = load_settings({"HOME": str(tmp_path)}, config=config)
+    save(settings.state_dir, StoredVerdict(example_verdict(), VerdictState.OPEN))
+    assert run(["verdict", "confirm", "V-1", "--config", str(config)]) == 0
+    assert capsys.readouterr().out == "V-1 confirmed: as it was told\n"

@@ -33,10 +33,17 @@ class RecordedSite:
 
     Attributes:
         words: What the sick node's rank said last.
+        user: Who logs in on the nodes.
     """
 
     def __init__(
-        self, state_dir: Path, fault: str = "", *, silent: bool = False, words: str = ""
+        self,
+        state_dir: Path,
+        fault: str = "",
+        *,
+        silent: bool = False,
+        words: str = "",
+        user: str = "",
     ) -> None:
         self.job = Job(
             "pretrain", NODES, 1, (("dp", 4),), ("train",), PurePosixPath("/ckpt"),
@@ -45,7 +52,7 @@ class RecordedSite:
         self._fault, self._silent, self._words = fault, silent, words
         self._ticks = 0
         self.transport = FakeTransport(self._answer)
-        inventory = Inventory({name: Node(name, f"10.0.0.{name[1:]}") for name in NODES})
+        inventory = Inventory({name: Node(name, f"10.0.0.{name[1:]}", user=user) for name in NODES})
         settings = Settings("here", (), (), "static", state_dir, SshSettings())
         backend = StaticBackend(state_dir / "static.json", self.transport, inventory, 4)
         self.controller = Controller(

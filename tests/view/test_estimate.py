@@ -51,6 +51,11 @@ def test_measured_runs_give_the_time_and_deadlines_bound_it() -> None:
     ]
 
 
+def test_one_step_is_no_steps() -> None:
+    one = Estimate(None, 240.0, resumes=True, loss=LostSteps(293, 14.0, 294), standbys_left=1)
+    assert estimate_lines(one)[1].startswith("lost    1 step: it stands")
+
+
 def test_what_is_not_known_is_said_with_its_reason() -> None:
     estimate = Estimate(None, 240.0, resumes=True, loss="n1: no route", standbys_left="no answer")
     assert estimate_lines(estimate) == [

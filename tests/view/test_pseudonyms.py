@@ -1,9 +1,13 @@
 """Pseudonyms: one a name, the same everywhere, known by its look, and translated back at home."""
 
+from enum import Enum
+
+import msgspec
 import pytest
 
+from brctl.engine.recording.look import Look
 from brctl.view.recorded.originals import names_left
-from brctl.view.recorded.pseudonyms import NameKind, Profile, Pseudonyms
+from brctl.view.recorded.pseudonyms import FORMS, NameKind, Profile, Pseudonyms
 
 NODES = ("n1", "n10", "gpu-rack1-n04", "Worker7")
 
@@ -97,3 +101,38 @@ def test_users_are_known_by_their_homes() -> None:
 def test_a_name_that_is_left_is_found_plain_and_packed(text: str, left: set[str]) -> None:
     """The proof shares nothing with the renaming it checks."""
     assert names_left(text, [*NODES, "train"]) == left
+
+
+def _enumerations(read: object) -> set[type[Enum]]:
+    """The enumerations a reader of this type knows."""
+    found: set[type[Enum]] = set()
+    seen, left = set(), [msgspec.inspect.type_info(read)]
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, msgspec.inspect.EnumType):
+            found.add(one.cls)
+        for part in (
+            "types",
+            "fields",
+            "item_type",
+            "item_types",
+            "key_type",
+            "value_type",
+            "type",
+        ):
+            inner = getattr(one, part, ())
+            left += inner if isinstance(inner, (tuple, list)) else [inner]
+    return found
+
+
+def test_a_word_by_which_a_look_is_read_names_nobody() -> None:
+    words = {str(word.value) for kind in _enumerations(Look) for word in kind}
+    assert {"root", "context", "progressing"} <= words
+    names = Pseudonyms(b"k" * 32)
+    for kind in NameKind:
+        if kind in FORMS:
+            names.learn(kind, words)
+    assert {word: names.rename(word) for word in words} == {word: word for word in words}

@@ -132,7 +132,8 @@ def _close(
         _close_page(settings, stored)
     page = why_page(stored.verdict, stored.state.value, stored.note)
     invocation.finish(
-        replace(page, text=f"{stored.verdict.id} {state.value}: {note}"), settings.context
+        replace(page, text=f"{stored.verdict.id} {state.value}: {note or 'as it was told'}"),
+        settings.context,
     )
 
 

@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
+from brctl.model.command import Outcome
+from brctl.model.evidence import Role, Weight
+from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.inventory import NodeRole
+from brctl.model.jobs.job_look import JobState
+from brctl.model.sweeps.report import ProbeStatus
 from brctl.view.recorded.addresses import (
     KEPT_NETWORKS,
     LAST_NETWORK,
@@ -48,7 +54,13 @@ FORMS: Mapping[NameKind, str] = {
 }  # fmt: skip
 """Numbered in the order in which names are learned: neighbours in an inventory stay neighbours."""
 
-KEPT_USERS = frozenset({"root", "ubuntu", "runner", "nobody", "slurm", "shared", "admin"})
+SHARED_USERS = frozenset({"root", "ubuntu", "runner", "nobody", "slurm", "shared", "admin"})
+_ENUMERATIONS = (
+    Action, FaultClass, JobState, NodeRole, Origin, Outcome, ProbeStatus, Role, Weight,
+)  # fmt: skip
+KEPT_WORDS = SHARED_USERS | {word.value for kind in _ENUMERATIONS for word in kind}
+"""Words that name nobody: a job called `context` tells no more than the document's own word, and
+`root` begins a chain of evidence as well as it logs in. A look without them cannot be read."""
 
 _HEX = "[0-9A-Fa-f]"
 _MAC = re.compile(rf"(?<![\w:])(?:{_HEX}{{2}}:){{5}}{_HEX}{{2}}(?![\w:])")
@@ -81,12 +93,12 @@ class Pseudonyms:
     _longest: list[int] = field(default_factory=lambda: [1])
 
     def learn(self, kind: NameKind, names: Iterable[str]) -> None:
-        """Give names their pseudonyms; one without a letter is no name that a text shows."""
+        """Give names their pseudonyms; none for what has no letter, or is in `KEPT_WORDS`."""
         known, wanted = self.names.setdefault(kind, {}), tuple(names)
         given = set(known.values())
         taken = given | set(wanted)
         for name in wanted:
-            if not any(map(str.isalpha, name)) or name in given:
+            if not any(map(str.isalpha, name)) or name in given or name in KEPT_WORDS:
                 continue
             if name not in known:
                 known[name] = _next_number(FORMS[kind], len(known) + 1, taken)
@@ -95,8 +107,7 @@ class Pseudonyms:
 
     def learn_users(self, text: str) -> None:
         """Whoever has a home below /home in a text."""
-        found = dict.fromkeys(_HOME.findall(text))
-        self.learn(NameKind.USER, (name for name in found if name not in KEPT_USERS))
+        self.learn(NameKind.USER, dict.fromkeys(_HOME.findall(text)))
 
     def rename(self, text: str) -> str:
         """The text with pseudonyms."""

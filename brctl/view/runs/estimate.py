@@ -51,7 +51,7 @@ def _loss(loss: LostSteps | str) -> str:
         saved += f", {describe_duration(loss.checkpoint_age_s)} old"
     if loss.steps is None:
         return f"{NOT_KNOWN} how many steps; {saved}"
-    return f"{loss.steps} steps: it stands at step {loss.stopped_step}, {saved}"
+    return f"{loss.steps} step{'s' * (loss.steps != 1)}: it stands at step {loss.stopped_step}, {saved}"
 
 
 def _unknown(why: str) -> str:

@@ -68,6 +68,16 @@ def test_no_name_is_left_packed_or_plain_and_the_verdict_is_the_same(
     assert replay(path, None).exit_code is ExitCode.OK
 
 
+def test_a_site_that_logs_in_as_root_can_read_its_copy(tmp_path: Path) -> None:
+    """Evidence says `root` as well: where a chain begins."""
+    site = RecordedSite(tmp_path / "state", "gpu-lost", user="root")
+    site.diagnose()
+    (tmp_path / "V.brctl.tar.zst").write_bytes(export(tmp_path / "state", Wanted(), {}))
+    out = tmp_path / "out.brctl.tar.zst"
+    redact(tmp_path / "V.brctl.tar.zst", tmp_path / "home", Profile.VENDOR, out)
+    assert replay(out, None).exit_code is ExitCode.OK
+
+
 def test_the_report_names_members_and_counts_and_prints_no_name(sent: tuple[Path, Page]) -> None:
     said = json.dumps(sent[1].body) + sent[1].text
     assert "answers.ndjson" in said
