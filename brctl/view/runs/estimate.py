@@ -51,7 +51,8 @@ def _loss(loss: LostSteps | str) -> str:
         saved += f", {describe_duration(loss.checkpoint_age_s)} old"
     if loss.steps is None:
         return f"{NOT_KNOWN} how many steps; {saved}"
-    return f"{loss.steps} step{'s' * (loss.steps != 1)}: it stands at step {loss.stopped_step}, {saved}"
+    lost = "1 step" if loss.steps == 1 else f"{loss.steps} steps"
+    return f"{lost}: it stands at step {loss.stopped_step}, {saved}"
 
 
 def _unknown(why: str) -> str:
