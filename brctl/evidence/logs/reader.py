@@ -10,6 +10,7 @@ from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
 from brctl.evidence.logs.progress.rows import StepRows
+from brctl.evidence.logs.quiet_rows import counts_nothing, is_option, is_quiet_row
 from brctl.evidence.logs.severity import is_below_warning, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
@@ -216,7 +217,7 @@ class LineReader:
             match = _first_match(signature.compiled, texts)
             if match is None or (signature.part is Part.STOPPED and _is_one_guess(match)):
                 continue
-            if _only_looks_well(signature, text):
+            if _only_looks_well(signature, text) or _names_only(signature, match):
                 continue
             fields = named_groups(match)
             if signature.sets:
@@ -346,6 +347,7 @@ class LineReader:
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
 
 
+_ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
 
 
@@ -364,6 +366,13 @@ def _only_looks_well(signature: Signature, text: str) -> bool:
     """Whether a line of alarm has the words of a success: `Local abort completed successfully`."""
     strong = signature.part is Part.HEALTHY and signature.strength >= GOES_ON
     return strong and is_alarming(text)
+
+
+def _names_only(signature: Signature, match: re.Match[str]) -> bool:
+    """Whether a row that accuses matched the name of a counter at zero, or of an option."""
+    if signature.part not in _ACCUSING:
+        return False
+    return is_quiet_row(match.string) or counts_nothing(match) or is_option(match)
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:

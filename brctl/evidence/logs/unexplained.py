@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.quiet_rows import is_quiet_row
 from brctl.evidence.logs.signature import Part, Signature
 
 ALARM_ANCHORS: tuple[str, ...] = (
@@ -47,7 +48,7 @@ def is_alarming(text: str) -> bool:
 
 def is_settled(text: str) -> bool:
     """Whether a line's words of alarm are a counter at zero, an option or the like."""
-    return _NO_ALARM.search(text) is not None
+    return _NO_ALARM.search(text) is not None or is_quiet_row(text)
 
 
 def template_of(text: str) -> str:

@@ -1,0 +1,71 @@
+"""Rows that name a thing and accuse nobody: counters at zero, sensors that are ok, options.
+
+A table names every fault that it could count: what its rows say stands in their last column. Known
+by their form, so that no rule reads the name of a counter as its having counted.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+import re
+
+_MUST_BE = re.compile(
+    r"\b(?:gpus?|devices?|nodes?|ranks?|workers?|available|free|idle|ready|active|alive|present|online|connected|detected|found|visible|speed|width|rate|"
+    r"running|enabled|valid|exists?|initiali[sz]ed|health\w*|success\w*|complete\w*|carrier|state|status|reason|link|up|responding|reachable|passed|supported)\b",
+    re.IGNORECASE,
+)
+"""What ought to be there: at zero, or with a no behind it, it is missing."""
+
+_NOTHING = r"(?:0+(?:\.0+)?|0x0+|no|none|n/a|false|null|nil|\[\]|\{\}|not active|(?:de-?asserted|inactive))"
+_WELL = r"(?:ok|okay|pass(?:ed)?|success(?:ful)?|healthy|optimal|nominal|good|fully redundant)"
+_UNIT = r"(?: ?(?:%|[a-z]{1,8}(?:/s)?))?"
+_ROW = re.compile(
+    rf"^(?P<label>[^\[\]=:|]{{2,60}}?)[ \t.]*(?:[:=|]|\.{{3,}})[ \t]*(?:(?P<nothing>{_NOTHING}){_UNIT}|(?P<well>{_WELL}))[ \t|,;]*$",
+    re.IGNORECASE,
+)
+_SENSOR = re.compile(rf"^[^|]{{2,40}}\|[^|]{{1,40}}\|[ \t]*{_WELL}[ \t]*(?:\||$)", re.IGNORECASE)
+
+_ZERO_BEHIND = re.compile(
+    r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*[:=][ \t]*[\"']?(?:0+(?:\.0+)?|0x0+|none|false|null|\[\])(?![\w.]|, ?\d)",
+    re.IGNORECASE,
+)
+_NONE_BEFORE = re.compile(
+    r"(?:^|[,;|]|\b(?:with|had|has|have|found|and|saw|were|was))\s*(?:0|no|zero|without any)\s+$",
+    re.IGNORECASE,
+)
+_COUNTED = (
+    r"(?:err\w*|fail\w*|faults?|count\w*|lost|drop\w*|miscompare\w*|mismatch\w*|corrupt\w*|down|nans?|oom|skip\w*|retr\w*|replay\w*|uncorrect\w*|unavailable|"
+    r"time-?outs?|violations?|throttl\w*|slowdown|retired|pending|remapp\w*|events?|abort\w*|stall\w*|hung|panics?|restarts?|kills?)"
+)
+"""What is counted; behind other names (`DIMM=0`) the number says which one it is."""
+
+_ENDS_COUNTED = re.compile(rf"{_COUNTED}$", re.IGNORECASE)
+_BEGINS_COUNTED = re.compile(rf"(?:\w+ )?{_COUNTED}\b", re.IGNORECASE)
+_NEAR = 60
+_OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Namespace)\(\w+=")
+
+
+def is_quiet_row(text: str) -> bool:
+    """Whether a line is a row of a listing whose value is nothing, or that all is well."""
+    if _SENSOR.match(text):
+        return True
+    row = _ROW.match(text)
+    if row is None:
+        return False
+    if row["well"] is not None or _ENDS_COUNTED.search(row["label"]):
+        return True
+    return _MUST_BE.search(row["label"]) is None
+
+
+def counts_nothing(match: re.Match[str]) -> bool:
+    """Whether the words that a rule matched are a counter at zero, or stand behind a none."""
+    text = match.string
+    zero = _ZERO_BEHIND.match(text, match.end())
+    if zero is not None and _ENDS_COUNTED.search(text[match.start() : zero.end("rest")]):
+        return True
+    before = text[max(0, match.start() - _NEAR) : match.start()]
+    return _BEGINS_COUNTED.match(match[0]) is not None and _NONE_BEFORE.search(before) is not None
+
+
+def is_option(match: re.Match[str]) -> bool:
+    """Whether what a rule matched stands in a dump of options: it was chosen, not seen."""
+    return _OPTIONS.search(match.string, 0, match.start()) is not None

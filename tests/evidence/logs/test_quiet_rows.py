@@ -1,0 +1,70 @@
+"""A row of a listing names faults that it did not count: no rule reads the name as the fault."""
+
+import pytest
+
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.quiet_rows import is_quiet_row
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.unexplained import is_alarming
+from brctl.evidence.logs.words.components import component_event
+from brctl.model.fault import FaultClass
+
+INDEX = LineIndex(SHIPPED)
+QUIET = [
+    "Critical Drive Temperature Minutes:   0",
+    "PSU fault ............ : No",
+    "Fan failure events   = 0x00",
+    "Uncorrectable errors : 0 errors",
+    "Bus stuck check      : ok",
+    "IERR_CPU1    | 0x00    | ok",
+    "Route Unhealthy      : False",
+]
+NOT_QUIET = [
+    "Link detected: no",
+    "GPUs available: 0",
+    "Ready : False",
+    "Uncorrectable errors : 3",
+    "IERR_CPU1    | 0x01    | nc",
+    "Power supply: failed",
+]
+ACCUSES_NOBODY = [
+    "IERR_CPU1    | 0x00    | ok",
+    "Link Down Counter   : 0",
+    "core test: 96 cores, 4000 runs, 0 miscompares, done",
+    "RestartConfig(on_exit=True, last_signal='SIGKILL', workers=8)",
+]
+ACCUSES = [
+    ("OpenBMC.0.4.MemoryECCUncorrectable: Memory Uncorrectable Error DIMM=0", "node-failure"),
+    ("no CUDA-capable device is detected", "environment-mismatch"),
+    ("rank 0 CUDA out of memory. Tried to allocate 2.00 GiB", "gpu-oom"),
+]
+
+
+def fault_of(line: str) -> FaultClass:
+    reader = LineReader("a.log", INDEX)
+    reader.read(1, line.encode())
+    return judge("a.log", reader.events()).fault
+
+
+@pytest.mark.parametrize("line", QUIET)
+def test_a_row_at_rest_is_no_alarm(line: str) -> None:
+    """Neither its words of alarm count nor the component that it names."""
+    assert is_quiet_row(line)
+    assert not is_alarming(line)
+    assert component_event({1: line}, "a.log", lambda _: False) is None
+
+
+@pytest.mark.parametrize("line", NOT_QUIET)
+def test_what_is_missing_or_counted_is_not_at_rest(line: str) -> None:
+    assert not is_quiet_row(line)
+
+
+@pytest.mark.parametrize("line", ACCUSES_NOBODY)
+def test_names_of_counters_and_options_accuse_nobody(line: str) -> None:
+    assert fault_of(line) in (FaultClass.UNKNOWN, FaultClass.NO_FAULT)
+
+
+@pytest.mark.parametrize(("line", "fault"), ACCUSES)
+def test_a_number_that_says_which_one_hides_nothing(line: str, fault: str) -> None:
+    assert fault_of(line).value == fault
