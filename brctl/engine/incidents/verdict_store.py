@@ -92,12 +92,20 @@ def _filed(verdict: Verdict, before: list[StoredVerdict]) -> StoredVerdict:
 
 
 def close_acted_on(state_dir: Path, verdict_id: str, run: str) -> None:
-    """An open verdict that a run has acted on is no longer proposed; others stay as they are."""
+    """An open verdict that a run has acted on is no longer proposed; others stay as they are.
+
+    Looks taken while the run waited for a person said the same anew: those are acted on as well.
+    """
     if not _path(state_dir, verdict_id).is_file():
         return
-    stored = load(state_dir, verdict_id)
-    if stored.state is VerdictState.OPEN:
-        save(state_dir, replace(stored, state=VerdictState.ACTED_ON, note=run))
+    acted_on = load(state_dir, verdict_id).verdict
+    for stored in load_all(state_dir):
+        if stored.state is VerdictState.OPEN and _says_the_same(stored.verdict, acted_on):
+            save(state_dir, replace(stored, state=VerdictState.ACTED_ON, note=run))
+
+
+def _says_the_same(one: Verdict, other: Verdict) -> bool:
+    return (one.job, one.fault, one.nodes) == (other.job, other.fault, other.nodes)
 
 
 def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
