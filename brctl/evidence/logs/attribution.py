@@ -5,7 +5,8 @@ The rules, from the attribution chapter of the fault sheet:
 1. Roots first; a victim's line never carries a class.
 2. What a program says after its scheduler stopped it proves nothing; the kernel still does.
 3. A cause explains its symptoms: what it is known to produce is demoted when it is near in time,
-   but for a network's hardware that failed, by the clock, before something waited for it.
+   but for a network's hardware that failed before something waited for it, and for a part that
+   reported itself before others missed its node.
 4. Of two unrelated candidates the earlier wins, unless it is much the weaker.
 5. A stop order is the cause only when nothing failed before it.
 """
@@ -32,6 +33,9 @@ _WAITS = frozenset({F.STORAGE_CHECKPOINT, F.HOST_KERNEL})
 
 CREDIBLE = 0.5
 """A candidate weaker than this neither explains nor outranks another."""
+
+ENDS_A_JOB = 0.6
+"""A candidate weaker than this, a bare exception, did not end a job that ran into its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,13 @@ def set_aside(events: Iterable[LogEvent]) -> tuple[Weighed, ...]:
 
 
 HARD_STOPS = frozenset(
-    {"slurm.preempted", "slurm.time-limit", "slurm.cancelled", "slurm.step-aborted"}
+    {
+        "slurm.preempted",
+        "slurm.requeued-itself",
+        "slurm.time-limit",
+        "slurm.cancelled",
+        "slurm.step-aborted",
+    }
 )
 """After these the processes are being killed; before the signal arrives they may still speak."""
 
@@ -129,21 +139,63 @@ def _explains(other: Weighed, item: Weighed, window_s: float) -> bool:
     """Whether one is the cause of what the other tells."""
     if _is_aftermath(item, other):
         return True
+    if _names_reason(item) and other.weight < ENDS_A_JOB:
+        return False
     if _is_aftermath(other, item) or (_is_general(other) and not _is_general(item)):
+        return False
+    if _only_ran_out_of_space(item, other) or _adds_nothing(item, other):
+        return _is_near(item, other, window_s)
+    if _only_ran_out_of_space(other, item):
         return False
     if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
         return False
-    if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
+    if CATALOGUE[item.fault].produces(other.fault) and not _says_more(other, item):
         return False
+    if is_before(item.event, other.event) and _keeps_others_waiting(item, other):
+        return False
+    return _is_near(item, other, window_s)
+
+
+def _is_near(item: Weighed, other: Weighed, window_s: float) -> bool:
     gap = seconds_between(other.event, item.event)
-    if gap is not None and gap < 0.0 and _keeps_others_waiting(item, other):
-        return False
     return gap is None or abs(gap) <= window_s
+
+
+def _says_more(one: Weighed, other: Weighed) -> bool:
+    """Whether of two that may each have caused the other this one did."""
+    if _failed_before_it_was_missed(one, other):
+        return True
+    if _failed_before_it_was_missed(other, one):
+        return False
+    return one.weight > other.weight
+
+
+def _failed_before_it_was_missed(part: Weighed, node: Weighed) -> bool:
+    """Whether a part reported its own failure before others only saw that its node was gone."""
+    if node.fault is not F.NODE_FAILURE or node.event.signature.physical:
+        return False
+    speaks = part.event.signature.physical and part.weight >= CREDIBLE
+    return speaks and not is_before(node.event, part.event)
 
 
 def _keeps_others_waiting(item: Weighed, other: Weighed) -> bool:
     """Whether one is hardware of the network that failed, the other a wait that follows from it."""
     return item.event.signature.physical and item.fault in _NETWORK and other.fault in _WAITS
+
+
+def _only_ran_out_of_space(item: Weighed, other: Weighed) -> bool:
+    """Whether one is a write or read that failed, as who tried it tells, the other a full disk."""
+    told = item.fault is F.STORAGE_CHECKPOINT and not item.event.signature.physical
+    return told and other.fault is F.DISK_FULL
+
+
+def _adds_nothing(item: Weighed, other: Weighed) -> bool:
+    """Whether one tells only that something failed, the other surely of something that failed."""
+    if not _is_general(item) or other.event.signature.part is not Part.ROOT:
+        return False
+    if other.fault is F.UNKNOWN or CATALOGUE[item.fault].produces(other.fault):
+        return False
+    return other.weight > item.weight
 
 
 def _is_general(item: Weighed) -> bool:
@@ -170,9 +222,15 @@ def _stopped(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
             return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.25)
         if other.role is not Role.ROOT or other.event.signature.part is Part.STOPPED:
             continue
-        if other.weight >= CREDIBLE and not is_before(item.event, other.event):
+        least = ENDS_A_JOB if _names_reason(item) else CREDIBLE
+        if other.weight >= least and not is_before(item.event, other.event):
             return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.25)
     return item
+
+
+def _names_reason(item: Weighed) -> bool:
+    """A stop that the scheduler gives its own reason for."""
+    return item.event.signature.name in HARD_STOPS - BARE_STOPS - {"slurm.step-aborted"}
 
 
 def _only_stops(item: Weighed) -> bool:

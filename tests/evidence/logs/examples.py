@@ -146,12 +146,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "NVRM: Xid (PCI:0000:1a:00): 13, pid=88, Graphics SM Warp Exception on (GPC 1, TPC 0, SM 1): Illegal Instruction Encoding",
         "AssertionError: hidden size must be divisible by the number of heads",
         "hydra.errors.ConfigCompositionException: could not override 'trainer.gpus'",
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
     ),
     "hang-mismatch": (
         "RuntimeError: Detected mismatch between collectives on ranks. Rank 3 is running collective: CollectiveFingerPrint(SequenceNumber=9, OpType=ALLREDUCE)",
         "[Rank 0] Timeout at NCCL work: 12, last enqueued 13; ranks [4, 5] did not join collective: desync detected",
         "RuntimeError: Rank 7 failed to pass monitoredBarrier in 30000 ms",
-        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
     ),
     "nccl-config": (
         "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",

@@ -71,7 +71,7 @@ def test_an_exception_that_quotes_an_option_is_still_the_end() -> None:
         "RuntimeError: Expected to have finished reduction in the prior iteration before starting "
         "a new one. You can pass the keyword argument `find_unused_parameters=True`."
     )
-    assert classify("Traceback (most recent call last):", line).fault is FaultClass.HANG_MISMATCH
+    assert classify("Traceback (most recent call last):", line).fault is FaultClass.USER_CODE
 
 
 def test_an_abort_that_completed_successfully_proves_no_health() -> None:

@@ -192,7 +192,7 @@ _MEMORY = (
          ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
           "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
           "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
-         r"^(?!.*(?:\bSXid\b|\bDIMM|\bDDR\d|\bUEFI\d{4}|Violation conditions|\bcritical 0\b)).*?"
+         r"^(?!.*(?:\bSXid\b|\bDIMM|\bof CPU \d|\bDDR\d|\bUEFI\d{4}|Violation conditions|\bcritical 0\b)).*?"
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
          r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
          r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", physical=True),

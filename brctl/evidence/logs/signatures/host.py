@@ -48,6 +48,13 @@ _KERNEL = (
          ("mmfs", "gpfs", "lustre", "ptlrpc", "ldlm", "nfs_", "nfs4_", "rpc_wait", "fuse_", "ceph_", "beegfs",
           "jbd2", "xfs", "ext4", "wb_wait", "weka", "cl_sync", "osc_", "ll_file", "[zfs]", "zfs_", "[btrfs]", "[nfs", "[fuse]", "[ceph]", "[nvme", "[dm_", "[cifs]", "zio_", "[md_mod]", "[raid", "io_schedule"), 0.9, _LINUX,
          r"\b\w*" + _FS + r"\w*\+0x[0-9a-f]+|\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?:zfs|spl|nfsd?|nfsv\d|lustre|mmfs\w*|xfs|ext4|btrfs|fuse|ceph|beegfs|wekafs\w*|gfs2|ocfs2|cifs|9p|virtiofs|nvme\w*|dm_\w+|md_mod|raid\w+)\]", when=(("hung-task", "*"),), physical=True),
+    aside(Part.CONTEXT, "kernel.hung-who", "blocked for more than", _LINUX,
+          r"task (?P<value>kworker)/\S+ blocked for more|task (?!kworker/)\S", sets="hung-who"),
+    root(FaultClass.HOST_KERNEL, "kernel.hung-in-network-driver",
+         ("[mlx5_", "[mlx4_", "[ib_core]", "[rdma_", "[rpcrdma]", "[bnxt_", "[irdma]", "[ice]", "[i40e]", "[hfi1]", "[efa]"), 0.9,
+         _LINUX + ": a worker of the kernel waits for a lock of the driver that it runs in",
+         r"\+0x\w+/0x\w+ \[(?:mlx[45]_\w+|ib_core|rdma_\w+|rpcrdma|bnxt_\w+|irdma|ice|i40e|hfi1|efa)\]",
+         when=(("hung-who", "kworker"),), physical=True, own=True),
     root(FaultClass.DRIVER_FIRMWARE, "kernel.hung-in-nvidia",
          ("os_acquire", "nv_", "rm_ioctl", "uvm_", "nvidia_ioctl", "[nvidia"), 0.9, _LINUX,
          r"\b(?:os_acquire_\w+|nvidia_\w+|nv_\w+|rm_ioctl|uvm_\w+|_nv\d+rm)\+0x|\+0x\w+/0x\w+ \[nvidia",
@@ -160,7 +167,7 @@ _STORAGE = (
           "checkpoint is corrupt", "error while saving", "failed saving", "could not save", "unable to save", "checkpoint upload", "truncat", "incomplete",
           "failed to upload", "failed to flush", "checkpoint saving failed", "could not load", "unable to load"), 0.8, "torch serialization and checkpoint texts",
          r"PytorchStream(?:Writer|Reader) failed|[Ff]ailed finding central directory|"
-         r"(?:checkpoint|ckpt|shard|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
+         r"(?:checkpoint|ckpt|shard(?!\S*\.tar\b)|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
          r"(?:corrupt|truncat)\w*.{0,60}(?:checkpoint|ckpt)|"
          r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not) (?:to |while |when |during )?(?:sav|writ|load|read|upload|flush)\w* (?:the )?(?:async )?(?:model |optimizer |global )?(?:checkpoint|ckpt|shard|state)|"
          r"checkpoint (?:save|write|load|upload|saving)\w* (?:has )?(?:fail|error|timed? ?out|abort)|"

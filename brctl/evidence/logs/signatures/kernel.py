@@ -9,7 +9,7 @@ and SXid numbers have tables of their own. The strength of each row is brctl's o
 # ruff: noqa: E501 - a table is read by its columns
 
 from brctl.evidence.logs.signature import Part, Signature
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 
 _F = FaultClass
 _DEVICE = r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).{0,80})?"
@@ -25,10 +25,11 @@ def _row(
     strength: float,
     say: str,
     source: str = _LINUX,
+    origin: Origin | None = None,
 ) -> Signature:
     part = Part.ROOT if fault else Part.CONTEXT
     return Signature(
-        name, tuple(anchors.split("|")), part, fault, strength, source, pattern,
+        name, tuple(anchors.split("|")), part, fault, strength, source, pattern, origin,
         physical=True, say=say,
     )  # fmt: skip
 
@@ -72,7 +73,7 @@ HOST: tuple[Signature, ...] = (
 
 DRIVER: tuple[Signature, ...] = (
     _row("gpu.driver.init_failed", "rminitadapter failed", r"RmInitAdapter failed", _F.DRIVER_FIRMWARE, 0.86, "the card is there but the driver cannot start it", _NVRM),
-    _row("gpu.driver.mismatch", "nvrm: api mismatch", r"NVRM: API mismatch", _F.DRIVER_FIRMWARE, 0.93, "driver and library versions differ; reboot or reload, no hardware fault", _NVRM),
+    _row("gpu.driver.mismatch", "nvrm: api mismatch", r"NVRM: API mismatch", _F.ENVIRONMENT_MISMATCH, 0.93, "driver and library versions differ; reboot or reload, no hardware fault", _NVRM, Origin.INFRA),
     _row("gpu.inforom.corrupted", "inforom is corrupted", r"infoROM is corrupted", _F.DRIVER_FIRMWARE, 0.84, "the infoROM is corrupted; aggregate ECC counts cannot be trusted", _NVRM),
     _row("gpu.driver.segfault", "in libnccl|in libcuda", r"segfault at .{1,120} in lib(?:nccl|cuda)", _F.DRIVER_FIRMWARE, 0.5, "a crash inside the NCCL or CUDA library", _NVRM),
 )

@@ -37,7 +37,7 @@ def _completion(status: str) -> str:
 
 _ROOTS = (
     root(FaultClass.NETWORK_IB, "nccl.ib.retry-exceeded", "got completion", 0.82, _IBV,
-         _completion("12|13"), origin=Origin.UNKNOWN),
+         _completion("12|13")),
     root(FaultClass.NETWORK_IB, "nccl.ib.local", "got completion", 0.75, _IBV,
          _completion("[1-46-9]|1[01]|1[4-9]|2[0-2]"), origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.flushed", "got completion", 0.55, _IBV, _completion("5"),
@@ -168,9 +168,9 @@ _ROOTS = (
          ("subset of ranks", "stalled ranks", "stalled tensor", "missing ranks"), 0.72,
          "Horovod's stall inspector: some ranks submitted a tensor, others did not",
          r"submitted to be reduced.{0,60}subset of ranks|[Ss]talled (?:ranks|tensors?):|[Mm]issing ranks:", origin=Origin.USER),
-    root(FaultClass.HANG_MISMATCH, "ddp.unfinished-reduction",
-         "expected to have finished reduction", 0.8,
-         "PyTorch DDP reducer", origin=Origin.USER),
+    root(FaultClass.USER_CODE, "ddp.unfinished-reduction",
+         "expected to have finished reduction", 0.84,
+         "PyTorch DDP reducer: parameters that took no part in the loss"),
     root(FaultClass.USER_CODE, "ddp.ready-twice", "expected to mark a variable ready only once", 0.84,
          "PyTorch DDP reducer: a parameter that is used twice", origin=Origin.USER),
     root(FaultClass.STRAGGLER_SLOW, "straggler.times-slower", "slower than", 0.78, "what a comparison of ranks says",
