@@ -32,16 +32,20 @@ def who_waits(
 
     A phase is written a moment before it is entered: where all stand in one place, all wait.
     """
-    waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and not v.stopped_by]
+    waiting = [v for v in status.ranks if _waits(v)]
     stacks = {v.stack for v in status.ranks if v.alive}
     alike = len(stacks) == 1 and () not in stacks and any(v.alive for v in waiting)
     now = _step_now(waiting, status)
     absent = [
         v for v in status.ranks
-        if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
+        if v.alive and not _waits(v) and _has_place(v) and not is_leaving(v)
         and (v.stopped_by or not alike) and not _is_of_another_time(v, now)
     ]  # fmt: skip
     return waiting, _not_in_exchange(absent, status, reports) if waiting else []
+
+
+def _waits(view: RankView) -> bool:
+    return view.phase == WAITING_PHASE and not view.stopped_by
 
 
 def left_over(status: JobStatus, reports: Mapping[str, NodeReport]) -> list[RankView]:

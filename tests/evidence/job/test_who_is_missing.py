@@ -10,7 +10,7 @@ from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.long_phases import at_work, excused, long_phase
-from brctl.evidence.job.missing import left_over
+from brctl.evidence.job.missing import left_over, who_waits
 from brctl.evidence.job.status import goes_on, with_stacks
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
@@ -42,6 +42,21 @@ def stalled(odd: Mapping[int, Mapping[str, object]], silent: tuple[str, ...] = (
 
 def convicted(evidence: tuple[Evidence, ...]) -> set[tuple[str, FaultClass | None]]:
     return {(e.subject.node, e.fault) for e in evidence if e.weight is Weight.CONVICTS}
+
+
+def test_no_rank_is_compared_with_each_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten thousand ranks that is most of what a diagnosis takes."""
+    status = stalled({3: {"phase": "forward"}})
+
+    def compare(view: RankView, other: object) -> bool:
+        raise AssertionError(f"{view} compared with {other}")
+
+    monkeypatch.setattr(RankView, "__eq__", compare)
+    waiting, absent = who_waits(status)
+    assert ([view.rank for view in waiting], [view.rank for view in absent]) == (
+        [0, 1, 2, 4, 5, 6, 7],
+        [3],
+    )
 
 
 EVALUATION = ("scaled_dot.py:forward", "model.py:forward", "train.py:evaluate", "train.py:main")
