@@ -171,7 +171,7 @@ async def test_without_kubectl_the_error_names_it(tmp_path: Path) -> None:
     os.environ["PATH"] = str(tmp_path)
     try:
         with pytest.raises(UnavailableError, match="kubectl: cannot be run"):
-            await open_backend(tmp_path).cordons()
+            await open_backend(tmp_path, kubectl=Kubectl()).cordons()
     finally:
         os.environ["PATH"] = path
 
