@@ -20,6 +20,7 @@ from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.unexplained import rank_unexplained
+from brctl.evidence.logs.words.components import COMPONENT
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, second_opinion
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
@@ -62,7 +63,8 @@ def judge(
     likeliest = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
     if not _rests_on_site(likeliest, weighed):
-        likeliest, stated = second_opinion(likeliest, stated, words)
+        of_words = _rests_on_words(likeliest, weighed)
+        likeliest, stated = second_opinion(likeliest, stated, words, of_words=of_words)
     winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
@@ -174,6 +176,12 @@ def _rests_on_site(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     """Whether a rule of the site decides, which knows its lines and the model of words does not."""
     deciding = _deciding(likeliest, weighed)
     return bool(deciding) and deciding[0].event.signature.of_site
+
+
+def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
+    """Whether nothing decides but the name of a component, a word that the model reads too."""
+    deciding = _deciding(likeliest, weighed)
+    return bool(deciding) and all(w.event.signature.name.startswith(COMPONENT) for w in deciding)
 
 
 SURE_OF_ORIGIN = 0.7

@@ -1,8 +1,12 @@
 """The model of words beside the rules: it confirms or doubts, and names a fault where none is."""
 
+import pytest
+
 from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.words.components import component_event
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, proof_of_words, second_opinion
 from brctl.library.log_model import shipped_model
 from brctl.model.fault import FaultClass
@@ -34,6 +38,22 @@ def test_agreement_makes_surer_and_never_sure() -> None:
     assert 0.7 < stated < 1.0
 
 
+def test_a_component_by_its_name_is_no_surer_for_the_same_words() -> None:
+    """Two readers of one word are one witness."""
+    words = {FaultClass.NETWORK_IB: 0.9}
+    event = component_event(
+        {1: "infiniband ibx0: post of work failed: -12"}, "a.log", known_to_none
+    )
+    assert event is not None
+    alone, both = (judge("a.log", [event], words=heard) for heard in (NO_WORDS, words))
+    assert both.fault is FaultClass.NETWORK_IB
+    assert both.probability == alone.probability
+
+
+def known_to_none(_: str) -> bool:
+    return False
+
+
 def test_health_is_as_sure_as_words_have_little_against_it() -> None:
     """No line that speaks for a fault confirms it most; one that does so loudly denies it."""
     well = FaultClass.NO_FAULT
@@ -42,7 +62,7 @@ def test_health_is_as_sure_as_words_have_little_against_it() -> None:
     ]
     assert [fault for fault, _ in said] == [well] * 3
     silent, some, loud = (stated for _, stated in said)
-    assert silent > some > 0.7 > loud
+    assert silent > some == 0.7 > loud
 
 
 def test_only_a_model_sure_of_another_fault_doubts() -> None:
@@ -76,13 +96,13 @@ def test_words_alone_claim_a_fault_weakly_and_never_health() -> None:
     assert fault.fault is FaultClass.PCIE
     assert fault.probability < 0.7
     assert fault.culprit is None
-    assert classify({FaultClass.PCIE: 0.5}, "the cat sat on the mat").fault is FaultClass.UNKNOWN
+    assert classify({FaultClass.PCIE: 0.4}, "the cat sat on the mat").fault is FaultClass.UNKNOWN
     well = {FaultClass.PCIE: 0.01, FaultClass.NO_FAULT: 0.6}
     assert classify(well, "the cat sat on the mat").fault is FaultClass.UNKNOWN
 
 
 def test_words_of_healthy_training_are_a_weak_proof() -> None:
-    """They stand with their share as evidence, and only where two lines of training are."""
+    """They stand with their share as evidence; of a few lines two must be lines of training."""
     lines = {1: STEP, 2: "saved to runs/7", 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
     words = {FaultClass.NO_FAULT: 0.8, FaultClass.UNKNOWN: 0.2, FaultClass.PCIE: 0.1}
     proof = proof_of_words(words, lines, shipped_model(), "a.log")
@@ -100,6 +120,46 @@ def test_words_of_healthy_training_are_a_weak_proof() -> None:
     assert proof_of_words(words, alone, shipped_model(), "a.log") is None
     skipped = {n: f"Gradient overflow. Skipping step {n}" for n in range(1, 9)}
     assert proof_of_words(words, skipped, shipped_model(), "a.log") is None
+
+
+SOUND = (
+    "NCCL INFO Bootstrap : Using eth0:10.4.0.7<0>",
+    "NCCL INFO NET/Plugin: No plugin found, using internal implementation",
+    "NCCL INFO Channel 00/04 : 0 1 2 3 4 5 6 7",
+    "NCCL INFO Connected all rings",
+    "NCCL INFO Connected all trees",
+    "NCCL INFO comm 0x5581 rank 0 nranks 8 cudaDev 0 busId 1b000 - Init COMPLETE",
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default",
+    "wandb: Currently logged in as: someone. Use `wandb login --relogin` to force relogin",
+)
+
+
+def heard(*lines: str) -> LogEvent | None:
+    model = shipped_model()
+    return proof_of_words(model.shares(lines), dict(enumerate(lines, 1)), model, "a.log")
+
+
+def test_an_excerpt_known_from_sound_logs_is_a_weak_proof() -> None:
+    """Nothing in it failed, and nearly every form of its lines was printed by jobs that ran."""
+    proof = heard(*SOUND)
+    assert proof is not None
+    assert proof.signature is WELL
+    assert proof.text.split("by words alone: ")[1] in SOUND
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        SOUND[:4],
+        (*SOUND, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        tuple(f"{word} {word}dolor si{word} amet{word}" for word in "abcdefghij"),
+        ("quux frobnicated", "zorp is grelling", "plim", "wex orthal 7", "drumf lodged", "ok so"),
+    ],
+    ids=["few lines", "one that failed", "words of no program", "no words known"],
+)  # fmt: skip
+def test_lines_that_nobody_knows_prove_nothing(lines: tuple[str, ...]) -> None:
+    """Silence is not health, and neither is a language that was not learned."""
+    assert heard(*lines) is None
 
 
 def test_words_of_health_prove_nothing_beside_an_alarm() -> None:
