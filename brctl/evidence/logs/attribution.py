@@ -79,12 +79,13 @@ HARD_STOPS = frozenset(
         "slurm.requeued-itself",
         "slurm.time-limit",
         "slurm.cancelled",
+        "slurm.step-cancelled",
         "slurm.step-aborted",
     }
 )
 """After these the processes are being killed; before the signal arrives they may still speak."""
 
-BARE_STOPS = frozenset({"slurm.cancelled", "signal.term"})
+BARE_STOPS = frozenset({"slurm.cancelled", "slurm.step-cancelled", "signal.term"})
 """Stops that name no reason."""
 
 _ROLE_OF = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from brctl.evidence.logs import witnesses
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.evidence.logs.signatures import (
     accelerator,
@@ -58,6 +59,7 @@ SHIPPED: tuple[Signature, ...] = (
     *health.SIGNATURES,
     *harmless.SIGNATURES,
     *kernel.SIGNATURES,
+    *witnesses.SIGNATURES,
 )
 """Order is meaning only between rows on one line: the first of equal strength is quoted."""
 

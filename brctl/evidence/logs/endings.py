@@ -9,6 +9,12 @@ share among such ends by brctl's own judgement, and the two commands whose outpu
 from collections.abc import Iterable, Sequence
 
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.witnesses import (
+    NODE_SILENT,
+    PEER_GONE,
+    QUEUE_FLUSHED,
+    WORKER_STOPPED,
+)
 from brctl.model.fault import FaultClass as F
 from brctl.model.log_verdict import LogLead
 
@@ -32,7 +38,10 @@ _TABLE: tuple[tuple[frozenset[str], F, float, str, tuple[str, str]], ...] = (
     (frozenset({"exit.segv", "kernel.segfault", "cuda.unspecified"}), F.DRIVER_FIRMWARE, 0.2, "the driver or a GPU below it", _DRIVER),
     (frozenset({"c10d.watchdog", "barrier.timeout"}), F.HANG_MISMATCH, 0.4, "a time-out names who waited: one rank did not come", _STACKS),
     (frozenset({"c10d.watchdog", "nccl.system-error", "nccl.warn"}), F.NETWORK_IB, 0.2, "the network between the ranks", _FABRIC),
-    (frozenset({"nccl.peer-closed", "c10d.store-lost", "gloo.broken"}), F.NODE_FAILURE, 0.25, "somebody else closed the connection and failed first", _PEER),
+    (frozenset({NODE_SILENT}), F.NODE_FAILURE, 0.45, "who missed its heartbeats saw a silent node: the node, its agent or the way to it", _PEER),
+    (frozenset({NODE_SILENT, QUEUE_FLUSHED}), F.NETWORK_IB, 0.2, "the network between the two", _FABRIC),
+    (frozenset({WORKER_STOPPED, "slurm.step-cancelled"}), F.PREEMPTION_SIGTERM, 0.3, "a person, a scheduler or the end of another rank stopped it", _STOP),
+    (frozenset({"nccl.peer-closed", "c10d.store-lost", "gloo.broken", PEER_GONE}), F.NODE_FAILURE, 0.25, "somebody else closed the connection and failed first", _PEER),
     (frozenset({"exit.python", "exit.abort", "torchrun.failed", "python.traceback"}), F.USER_CODE, 0.3, "the program ended itself; its own log has the exception", ("grep -n -A20 Traceback the log of the first rank that failed", "rerun with TORCHELASTIC_ERROR_FILE=FILE")),
 )  # fmt: skip
 

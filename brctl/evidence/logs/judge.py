@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.evidence.logs.attribution import Weighed, attribute, set_aside
+from brctl.evidence.logs.attribution import BARE_STOPS, Weighed, attribute, set_aside
 from brctl.evidence.logs.claim import (
     CEILING,
     MIN_STRENGTH,
@@ -62,7 +62,7 @@ def judge(
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     likeliest = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
-    if not _rests_on_site(likeliest, weighed):
+    if not (_rests_on_site(likeliest, weighed) or _is_bare_stop(likeliest, weighed)):
         of_words = _rests_on_words(likeliest, weighed)
         likeliest, stated = second_opinion(likeliest, stated, words, of_words=of_words)
     winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
@@ -182,6 +182,12 @@ def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     """Whether nothing decides but the name of a component, a word that the model reads too."""
     deciding = _deciding(likeliest, weighed)
     return bool(deciding) and all(w.event.signature.name.startswith(COMPONENT) for w in deciding)
+
+
+def _is_bare_stop(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
+    """Whether only a stop without a reason decides: its words say as little of who sent it."""
+    deciding = _deciding(likeliest, weighed)
+    return bool(deciding) and all(w.event.signature.name in BARE_STOPS for w in deciding)
 
 
 SURE_OF_ORIGIN = 0.7

@@ -17,6 +17,7 @@ from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, S
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
+from brctl.evidence.logs.witnesses import WITNESSES
 from brctl.evidence.logs.wrapping import inner_texts, lines_of, without_entities
 from brctl.evidence.numeric import NumericWatch, parse_progress
 from brctl.model.fault import FaultClass, Origin
@@ -232,7 +233,7 @@ class LineReader:
                 found = [pair for pair in found if _stands_beside(row, pair[0])]
         if is_below_warning(text):
             found = [pair for pair in found if pair[0].part is not Part.GENERIC]
-        return _without_weaker(found)
+        return _without_weaker(_as_witnessed(found))
 
     def _holds(self, signature: Signature) -> bool:
         for key, wanted in signature.when:
@@ -348,6 +349,7 @@ class LineReader:
 
 
 _ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
+_CAUSES = _ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
 
 
@@ -396,6 +398,15 @@ def _uptime_s(text: str) -> float | None:
     """Seconds since boot, as `dmesg` prints them; None on other lines."""
     match = _UPTIME.match(text)
     return float(match["uptime"]) if match else None
+
+
+def _as_witnessed(
+    found: list[tuple[Signature, Mapping[str, str]]],
+) -> list[tuple[Signature, Mapping[str, str]]]:
+    """Without the causes that rows read in the words of a witness."""
+    if not any(signature.name in WITNESSES for signature, _ in found):
+        return found
+    return [pair for pair in found if pair[0].part not in _CAUSES]
 
 
 def _without_weaker(

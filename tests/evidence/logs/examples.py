@@ -230,7 +230,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "KeyboardInterrupt",
         "[rank: 0] Received SIGTERM: 15",
         "Spot instance interruption notice received, terminating in 120 seconds",
-        "slurmstepd: error: *** STEP 5.0 ON g1 CANCELLED AT 2026-02-03T04:05:06 ***",
+        "slurmstepd: error: *** JOB 5 ON g1 CANCELLED AT 2026-02-03T04:05:06 ***",
     ),
     "straggler-slow": (
         "WARNING: straggler detected: rank 17 is 2.3x slower than the median",
@@ -347,7 +347,7 @@ STORIES: tuple[tuple[str, str], ...] = (
     ("environment-mismatch","ImportError: cannot import name 'is_flash_attn_available' from 'transformers.utils'"),
     ("environment-mismatch","nvidia-container-cli: initialization error: driver rpc error: timed out"),
     ("preemption-sigterm","Preempted by scheduler: job will be requeued"),
-    ("preemption-sigterm","srun: Force Terminated job 123\nslurmstepd: error: *** STEP 1.0 ON g1 CANCELLED AT 2026-01-01T00:00:00 ***"),
+    ("preemption-sigterm","srun: Force Terminated job 123\nslurmstepd: error: *** JOB 1 ON g1 CANCELLED AT 2026-01-01T00:00:00 ***"),
     ("gpu-memory-ecc","Retired pages pending: Yes, double bit ECC retired pages: 2"),
     ("gpu-memory-ecc","|   2  NVIDIA A100-SXM4-80GB          On  | 00000000:47:00.0 Off |                    3 |"),
     ("gpu-lost","|ERR!  ERR!  ERR!    ERR! / ERR! |  65535MiB / 65535MiB |    ERR!      Default |"),

@@ -71,7 +71,6 @@ JOB_LINES: tuple[tuple[str, str], ...] = (
     ("data-loader", "input watch: waited 41.2 s for the next batch"),
     ("cpu-oom", "raylet: memory monitor is killing 1 worker: node uses 0.97 of its memory, kill threshold 0.95"),
     ("disk-full", "ray.exceptions.OutOfDiskError: Local disk is full"),
-    ("node-failure", "ray.exceptions.NodeDiedError: Task failed because its node died"),
     ("unknown", "ray.exceptions.OwnerDiedError: Failed to retrieve object 00ff"),
     ("user-code", "ValueError: Total available GPUs 4 is less than total desired GPUs 8"),
     ("gpu-oom", "ValueError: Free memory on device (3.1/79.1 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB)."),

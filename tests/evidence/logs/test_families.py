@@ -120,7 +120,7 @@ def test_an_oops_stands_beside_the_slow_disk_before_it() -> None:
 
 def test_a_bare_cancellation_after_a_failure_is_no_cause() -> None:
     """Whoever saw the time-out stopped the job; alone it is the cause."""
-    stop = "slurmstepd: error: *** STEP 7.0 ON g1 CANCELLED AT 2026-07-05T03:00:00 ***"
+    stop = "slurmstepd: error: *** JOB 7 ON g1 CANCELLED AT 2026-07-05T03:00:00 ***"
     wait = "2026-07-05 02:59:30 [rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE) ran for 600080 milliseconds"
     assert classify(stop).fault is FaultClass.PREEMPTION_SIGTERM
     assert classify(wait, stop).fault is FaultClass.UNKNOWN

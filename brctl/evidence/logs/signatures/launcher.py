@@ -16,13 +16,10 @@ _SCHEDULER = (
          ("node failure", "node_fail", "due to node", "unexpectedly rebooted", "nodes are not responding",
           "not responding", "node down", "setting down", "lost node", "node fail", "communication connection failure",
           "node not responding", "state=down", "unable to contact", "zero bytes were transmitted",
-          "unable to confirm allocation", "task launch for", "nodenotready", "nodelost", "node is not ready",
-          "node not ready", "notready", "node was lost", "heartbeat"), 0.92, _SLURM,
+          "unable to confirm allocation", "task launch for", "nodelost", "node was lost"), 0.92, _SLURM,
          r"[Nn]ode failure on (?P<host>[\w.\-\[\],]+)|DUE TO NODE FAILURE|NODE_FAIL|nodes? (?P<host2>[\w.\-\[\],]+) (?:are )?not responding|"
-         r"[Nn]odes? (?P<host3>[\w.\-]+) (?:unexpectedly rebooted|(?:is )?not responding|setting DOWN)|NodeNotReady|NodeLost|"
-         r"[Nn]ode (?P<host4>[\w.\-]+)? ?(?:is |was |status is now: )(?:not ready|NotReady|lost|unreachable)|"
-         r"Zero Bytes were transmitted|"
-         r"(?:Marked by unexpected|raylet|(?<!service_)agent|node).{0,60}(?:missed too many heartbeats|heartbeat timeout|no heartbeat)"),
+         r"[Nn]odes? (?P<host3>[\w.\-]+) (?:unexpectedly rebooted|(?:is )?not responding|setting DOWN)|NodeLost|"
+         r"[Nn]ode (?P<host4>[\w.\-]+)? ?(?:is |was )(?:lost|unreachable)"),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted", "due to", 0.95, _SLURM,
          r"DUE TO (?:PREEMPTION|JOB REQUEUE)|CANCELLED AT \S+ DUE TO .{0,40}preempt",
          part=Part.STOPPED, origin=Origin.INFRA),
@@ -34,8 +31,10 @@ _SCHEDULER = (
          part=Part.STOPPED),
     aside(Part.TEARDOWN, "slurm.step-aborted", ("job step aborted", "force terminated", "killing subprocess"),
           _SLURM),
+    root(FaultClass.PREEMPTION_SIGTERM, "slurm.step-cancelled", "cancelled at", 0.5, _SLURM + ": srun ends a step by itself where a task of it fails",
+         r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+(?! DUE TO)", part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.cancelled", ("cancelled at", "scancel", "job cancelled", "cancelled by", "canceled by"), 0.85, _SLURM,
-         r"CANCELLED AT \S+(?! DUE TO)|\bscancel(?:led)?\b|\b[Jj]ob (?:\S+ )?(?:was )?cancell?ed\b", part=Part.STOPPED),
+         r"(?<!\*\*\* STEP )(?:JOB \S+ ON \S+ |^(?!.*\*\*\* STEP).*)CANCELLED AT \S+(?! DUE TO)|\bscancel(?:led)?\b|\b[Jj]ob (?:\S+ )?(?:was )?cancell?ed\b", part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
