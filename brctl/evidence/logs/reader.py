@@ -132,6 +132,7 @@ class LineReader:
     offset_s: float = 0.0
     _context: dict[str, tuple[str, int]] = field(default_factory=dict)
     _frames: list[str] = field(default_factory=list)
+    _function: str = ""
     _traceback_at: int = -TRACEBACK_LINES
     _ignored: tuple[str, int] | None = None
     _quoted: QuotedTracebacks = field(default_factory=QuotedTracebacks)
@@ -308,6 +309,7 @@ class LineReader:
         frame = _first_match(FRAME, (text, *inner_texts(text))) if 'File "' in text else None
         if frame and len(self._frames) < TRACEBACK_LINES:
             self._frames.append(frame["path"])
+            self._function = frame["function"] or ""
 
     def _read_exception(self, number: int, text: str, *, explained: bool) -> None:
         """Keep the exception a line names, unless its type only carries words already explained."""
@@ -318,7 +320,11 @@ class LineReader:
             return
         inside = number - self._traceback_at < TRACEBACK_LINES
         signature = classify_final(
-            final["type"], tuple(self._frames), final["words"] or "", in_traceback=inside
+            final["type"],
+            tuple(self._frames),
+            final["words"] or "",
+            in_traceback=inside,
+            function=self._function if self._frames else "",
         )
         self._keep(signature, number, text, {"exception": final["type"]})
 

@@ -15,7 +15,7 @@ FINAL = re.compile(
 """`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
 
 FRAME = re.compile(
-    r'^\W{0,12}(?:\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*){0,4}\W{0,12}File "(?P<path>[^"]+)", line \d+'
+    r'^\W{0,12}(?:\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*){0,4}\W{0,12}File "(?P<path>[^"]+)", line \d+(?:, in (?P<function>\w{1,80}))?'
 )
 
 _SOURCE = "Python exception hierarchy"
@@ -61,6 +61,8 @@ _WORDS_SOURCE = "texts of `raise` statements of some forty training libraries, b
 _BROKEN = r"(?:corrupt\w*|truncat\w*|incomplete|malformed|unreadable|(?:can ?not|could not|couldn't|can't) (?:be )?(?:read|load|open|decod|pars|sav|writ|restor|deserializ)\w*|(?:failed|unable|error) (?:to |while |when )?(?:read|load|open|decod|pars|sav|writ|restor|fetch)\w*|invalid (?:header|format|magic)|checksum|hash mismatch)"
 _CHECKPOINT = r"(?:checkpoint\w*|ckpt|distcp|safetensors|state[ _]?dict file|optimizer state|weights? file|\.pt\b|\.metadata)"
 _DATA = r"(?:data ?set|data ?loader|sample|record|image|video|audio|waveform|parquet|tf_?record|jsonl|arrow|tar file|data shard|\.bin\b|\.idx\b|annotation)"
+_DATA_FILE = r"[\w-]\.(?:jpe?g|png|webp|tiff?|wav|flac|mp3|mp4|webm|mkv|tar|parquet|arrow|mds|tfrecords?|ar|jsonl|npy|idx|lmdb|h5|hdf5|nc|zarr|cif)\b"
+"""What samples are kept in; who reads one and raises, reads data."""
 _THING = (
     r"(?:tensors?|shapes?|sizes?|dim\w*|dtypes?|devices?|types?|arguments?|args?|param\w*|config\w*|options?|keys?|modules?|layers?|models?|attention|heads?|hidden|vocab\w*|batch\w*|world|ranks?|groups?|parallel\w*|grad\w*|backward|"
     r"optimizers?|scheduler|loss|masks?|ind(?:ex|ices)|inputs?|outputs?|weights?|labels?|class\w*|functions?|methods?|values?|names?|formats?|backends?|modes?|precision|stages?|mesh|placements?|shard\w*|stream|graph|number|length|elements?|columns?|fields?)"
@@ -78,10 +80,14 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
                 r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible|do(?:es)?(?:n't| not) match)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
                 r"(?:GPU|CUDA|ROCm|cuDNN|NCCL)(?: \w+)? (?:is|are) (?:not available|required)|no (?:CUDA )?GPUs? (?:found|available|detected)|requires? (?:an? )?(?:NVIDIA |CUDA |AMD )?(?:GPU|CUDA|compute capability)|compute capability|has no kernel for"),
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.says-environment", "error", 0.78, _WORDS_SOURCE)),
+    (re.compile(r"requires? [\w-]{1,40}(?:>=?|<=?|==)\d|\blib\w+\.so\b[\w.]*.{0,40}(?:not found|cannot|can't|missing|invalid)|(?:load|open|find) [\w ]{0,24}shared library|does not recognize this architecture"),
+     root(FaultClass.ENVIRONMENT_MISMATCH, "python.says-library", "error", 0.74, _WORDS_SOURCE)),
     (re.compile(rf"{_CHECKPOINT}.{{0,80}}{_BROKEN}|{_BROKEN}.{{0,60}}{_CHECKPOINT}", re.IGNORECASE),
      root(FaultClass.STORAGE_CHECKPOINT, "python.says-checkpoint", "error", 0.66, _WORDS_SOURCE)),
     (re.compile(rf"{_DATA}s?\b.{{0,60}}(?:{_BROKEN}|is empty|are empty|exhausted|has no (?:samples|rows|data)|too short)|{_BROKEN}.{{0,40}}\b{_DATA}|num_samples should be a positive", re.IGNORECASE),
      root(FaultClass.DATA_LOADER, "python.says-data", "error", 0.7, _WORDS_SOURCE)),
+    (re.compile(rf"^(?!.*(?:{_CHECKPOINT}|\bckpt|\bmodel|end ?point|time-?out|timed out|error.?code|No such file|no file named)).*{_DATA_FILE}", re.IGNORECASE),
+     root(FaultClass.DATA_LOADER, "python.says-data-file", "error", 0.68, _WORDS_SOURCE + ": the file it names")),
     (re.compile(rf"\b{_THING}\b.{{0,80}}\b{_MISUSE}\b|\b{_MISUSE}\b.{{0,80}}\b{_THING}\b", re.IGNORECASE),
      root(FaultClass.USER_CODE, "python.says-misuse", "error", 0.66, _WORDS_SOURCE)),
 )  # fmt: skip
@@ -116,8 +122,17 @@ def _code_of(path: str) -> str:
     return "/".join(re.split(r"[/\\]", end.lstrip("/\\"))[-_OWN_PARTS:])
 
 
+_SETS_UP = frozenset({"__init__", "__new__", "__post_init__"})
+"""Where the innermost frame is one of these no sample is read yet: the code is at fault, not data."""
+
+
 def classify_final(
-    type_name: str, frames: tuple[str, ...], words: str = "", *, in_traceback: bool
+    type_name: str,
+    frames: tuple[str, ...],
+    words: str = "",
+    *,
+    in_traceback: bool,
+    function: str = "",
 ) -> Signature:
     """The signature an exception stands for.
 
@@ -126,6 +141,7 @@ def classify_final(
         frames: Paths of the frames above it, outermost first, as far as they were seen.
         words: What stands after the type.
         in_traceback: A traceback head was seen; without one a bare `SomeError:` counts less.
+        function: Name of the innermost frame's function, where it was seen.
     """
     if _CUT_SHORT.fullmatch(type_name) and (in_traceback or _RAN_OUT.search(words)):
         return _cut_short(type_name, frames, words)
@@ -135,7 +151,8 @@ def classify_final(
     if signature.fault is FaultClass.USER_CODE:
         inner = frames[-4:]
         if any(_DATA_FRAME.search(_code_of(path)) for path in inner):
-            return _LOADER
+            breaks_rules = _CODE_ALONE.fullmatch(type_name) is not None
+            return signature if function in _SETS_UP and breaks_rules else _LOADER
         if CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
             return _STORAGE
         if not _CODE_ALONE.fullmatch(type_name):

@@ -55,7 +55,7 @@ JOB_LINES: tuple[tuple[str, str], ...] = (
     ("unknown", "gx4: RAS keep-alive timeout error (60s) on socket connection with 10.9.0.3<41>"),
     ("unknown", WARN + "Proxy Call to rank 3 failed (Setup)"),
     ("hang-mismatch", "RuntimeError: barrier failed -- missing ranks: 5, 7"),
-    ("user-code", "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set"),
+    ("nccl-config", "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set"),
     ("user-code", "RuntimeError: Cannot init process group where rank (9) >= world size (8)"),
     ("environment-mismatch", "RuntimeError: Distributed package doesn't have NCCL built in"),
     ("unknown", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),

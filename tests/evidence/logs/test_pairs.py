@@ -165,3 +165,11 @@ def test_a_peer_that_does_not_answer_retries_is_the_sites() -> None:
     line = "q17:8:9 [6] NCCL WARN NET/IB : Got completion from peer 192.0.2.7<40100> with status=12 opcode=0 len=0 vendor err 129 (Recv)"
     actual = classify(log=[line])
     assert (actual.fault, actual.origin) == (FaultClass.NETWORK_IB, Origin.INFRA)
+
+
+def test_shared_memory_of_a_runners_pod_is_the_platforms() -> None:
+    """Who writes the job does not set the pod of a CI runner; elsewhere it is the user's option."""
+    line = "{}:20:21 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-Ab1 to 9637892 bytes"
+    for host, side in (("ci-runner-7fk2-workflow", Origin.INFRA), ("q17", Origin.USER)):
+        actual = classify(log=[line.format(host)])
+        assert (actual.fault, actual.origin) == (FaultClass.NCCL_CONFIG, side), host

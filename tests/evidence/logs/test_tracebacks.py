@@ -120,3 +120,37 @@ def test_a_path_of_any_length_costs_little() -> None:
             FaultClass.DATA_LOADER
         )
     assert time.process_time() - before < 2.0
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"), [("__init__", "user-code"), ("__getitem__", "data-loader")]
+)
+def test_a_data_set_that_is_only_set_up_reads_no_data(function: str, fault: str) -> None:
+    """In its constructor a broken rule of the language is the code's, in a sample the data's."""
+    actual = classify(
+        "Traceback (most recent call last):",
+        f'  File "/home/ann/job/my_dataset.py", line 31, in {function}',
+        "TypeError: 'int' object is not subscriptable",
+    )
+    assert actual.fault is FaultClass(fault)
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("ValueError: lengths differ in part-0007.parquet", "data-loader"),
+        ("AssertionError: cut 31 has 9 frames, part.000031.tar says 10", "data-loader"),
+        ("ValueError: checkpoint step_7.h5 has 3 groups", "user-code"),
+        ("AssertionError: fastkernels requires triton>=9.1", "environment-mismatch"),
+        ("AssertionError: libfoo.so not found", "environment-mismatch"),
+        ("AttributeError: module 'jax.core' has no attribute 'Thing'", "environment-mismatch"),
+        ("AttributeError: module 'helpers' has no attribute 'thing'", "user-code"),
+        (
+            "ValueError: Error initializing torch.distributed: environment variable RANK expected",
+            "nccl-config",
+        ),
+    ],
+)
+def test_the_thing_that_an_exception_names_is_what_failed(words: str, fault: str) -> None:
+    """A file by its kind, a library by its name, a variable of the launch: no type tells them."""
+    assert classify(words).fault is FaultClass(fault)

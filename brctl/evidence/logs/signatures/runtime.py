@@ -19,6 +19,8 @@ _BOX = "Docker, containerd and nvidia-container-toolkit"
 _NCCL_ROWS = (
     root(FaultClass.GPU_OOM, "nccl.cuda-calloc", ("failed to cuda calloc", "failed to cuda malloc", "failed to cuda host"), 0.82, _NCCL, r"Failed to CUDA (?:host )?(?:c|m)alloc"),
     root(FaultClass.NCCL_CONFIG, "nccl.shm-extend", ("/dev/shm/nccl", "shared memory segment", "shm-size"), 0.92, _NCCL, r"failed to extend /dev/shm/nccl|Error while (?:creating|attaching|mapping).{0,30}shared memory segment"),
+    root(FaultClass.NCCL_CONFIG, "nccl.shm-of-platform", ("/dev/shm/nccl", "shared memory segment"), 0.925, _NCCL + "; pods of a CI runner: the platform sets their /dev/shm, not who wrote the job",
+         r"[\w.]-workflow:\d+:\d+ .{0,80}(?:failed to extend /dev/shm/nccl|Error while (?:creating|attaching|mapping).{0,30}shared memory segment)", origin=Origin.INFRA),
     root(FaultClass.NCCL_CONFIG, "nccl.memlock-limit", ("ibv_reg_mr", "ibv_create_", "memlock"), 0.86, _NCCL, r"ibv_(?:reg_mr\w*|create_\w+|alloc_pd)\b.{0,80}Cannot allocate memory"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "nccl.versions-differ", ("mismatched nccl version", "nccl version mismatch", "incompatible nccl"), 0.92, _NCCL, r"Mismatched NCCL version|NCCL version mismatch|[Ii]ncompatible NCCL"),
     root(FaultClass.NCCL_CONFIG, "nccl.loopback", ("127.0.0.1", "localhost"), 0.84, _NCCL, r"(?:NCCL|[Cc]onnect|socket).{0,80}(?:to |host )?(?:127\.0\.0\.1|localhost)\S*.{0,40}(?:refused|failed|timed out)"),
@@ -71,7 +73,7 @@ _ENVIRONMENT = (
     root(FaultClass.ENVIRONMENT_MISMATCH, "box.gpu-runtime", ("unknown runtime", "could not select device driver", "unknown or invalid runtime", "unsatisfied condition", "requirement error", "exec format error", "no such file or directory: unknown", "executable file not found", "cdi device"), 0.86, _BOX,
          r"[Uu]nknown (?:or invalid )?runtime(?: name| specified)?:? ?nvidia|could not select device driver|unsatisfied condition|requirement error|exec format error|unresolvable CDI devices|executable file not found in \$PATH"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "libs.api-gone", ("has no attribute", "was removed in the numpy", "descriptors cannot"), 0.8, "NumPy 2, setuptools, torch and protobuf: a name that another release has",
-         r"module '(?:numpy|pkgutil|torch\.(?:library|distributed|compiler|_\w+))' has no attribute|was removed in the NumPy 2\.\d release|Descriptors cannot (?:not )?be created directly"),
+         r"^(?!.*Unable to initialize backend).*module '(?:numpy|pkgutil|scipy|sklearn|pandas|pyarrow|tensorflow|keras|jax|jaxlib|flax|transformers|datasets|tokenizers|accelerate|deepspeed|triton|PIL|cv2|ray|cupy|numba|pydantic|inspect|collections|asyncio|ssl)(?:\.[\w.]+)?' has no attribute|^.*module 'torch\.[\w.]+' has no attribute|was removed in the NumPy 2\.\d release|Descriptors cannot (?:not )?be created directly"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "lmod.unknown-module", "module(s) are unknown", 0.84, "Lmod"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "libs.missing", ("cannot open shared object", "not found (required by", "glibc", "glibcxx", "cxxabi", "libcuda.so", "dlopen", "could not load dynamic library", "module 'torch' has no attribute", "no module named", "undefined symbol", "cannot import name"), 0.84, "dynamic linker and Python import texts",
          r"version `(?:GLIBC|GLIBCXX|CXXABI)\S+' not found|not found \(required by|libcuda\.so(?:\.1)?: cannot open|undefined symbol: \w+"),
