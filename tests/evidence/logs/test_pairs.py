@@ -173,3 +173,22 @@ def test_shared_memory_of_a_runners_pod_is_the_platforms() -> None:
     for host, side in (("ci-runner-7fk2-workflow", Origin.INFRA), ("q17", Origin.USER)):
         actual = classify(log=[line.format(host)])
         assert (actual.fault, actual.origin) == (FaultClass.NCCL_CONFIG, side), host
+
+
+def test_an_adapter_that_was_sick_before_did_not_fall_off_the_bus() -> None:
+    """Its recovery gives up because the adapter does not answer: the bus is where that shows."""
+    sick = "Mar  2 04:10:01 q17 kernel: mlx5_core 0000:9a:00.0: poll_health:831:(pid 0): device's health compromised - reached miss count"
+    gone = "Mar  2 04:10:03 q17 kernel: mlx5_core 0000:9a:00.0: mlx5_health_try_recover:327:(pid 8): health recovery flow aborted, PCI reads still not working"
+    assert classify(log=[sick, gone]).fault is FaultClass.NETWORK_IB
+    assert classify(log=[gone]).fault is FaultClass.PCIE
+
+
+def test_a_driver_without_a_window_to_its_card_is_stopped_by_the_bus() -> None:
+    """Of the driver's start and the windows it needs, what it names first is the cause."""
+    windows = [
+        "kernel: NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+        "kernel: NVRM: BAR1 is 0M @ 0x0 (PCI:0000:9a:00.0)",
+    ]
+    start = "kernel: NVRM: GPU 0000:9a:00.0: RmInitAdapter failed! (0x24:0x72:1556)"
+    assert classify(log=[*windows, start]).fault is FaultClass.PCIE
+    assert classify(log=[start, *windows]).fault is FaultClass.DRIVER_FIRMWARE
