@@ -118,12 +118,17 @@ _LOSS = re.compile(r"loss" + _IS + _NUMBER)
 _NORM = re.compile(r"grad(?:ient)?[ _-]?norm" + _IS + _NUMBER)
 _STEP = re.compile(r"(?:iteration|iter|step)\W{0,14}(?P<step>\d{1,12})\b")
 _TRAINING_LOSS = re.compile(r"(?:^|[^\w-])(?:(?:lm|train|training|total|per_token)[ _/-]*)?$")
+_EVALUATED = re.compile(r"\W{0,4}(?:test|val(?:id(?:ation)?)?|eval(?:uation)?)(?:ing)?\b ?[:\[(]")
+"""A row of an evaluation has another loss than the rows of training around it."""
+
 _NAME_LENGTH = 16
 
 
 def parse_progress(text: str) -> ProgressRow | None:
     """The row a log line of Megatron, DeepSpeed, Hugging Face, Lightning or plain shape reports."""
     lowered = text.lower()
+    if _EVALUATED.match(lowered):
+        return None
     loss = next((m for m in _LOSS.finditer(lowered) if _is_training(lowered, m.start())), None)
     norm = _NORM.search(lowered)
     if loss is None and norm is None:

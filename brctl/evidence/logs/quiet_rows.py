@@ -29,12 +29,12 @@ _ZERO_BEHIND = re.compile(
     re.IGNORECASE,
 )
 _NONE_BEFORE = re.compile(
-    r"(?:^|[,;|]|\b(?:with|had|has|have|found|and|saw|were|was))\s*(?:0|no|zero|without any)\s+$",
+    r"(?:^|[,;|]|\b(?:with|had|has|have|found|and|saw|were|was))\s*0\s+$|(?:^|[,;|:]|\b(?:with|had|has|have|found|and|saw|were|was))\s*(?:no|zero|without any)\s+$",
     re.IGNORECASE,
 )
 _COUNTED = (
     r"(?:err\w*|fail\w*|faults?|count\w*|lost|drop\w*|miscompare\w*|mismatch\w*|corrupt\w*|down|nans?|oom|skip\w*|retr\w*|replay\w*|uncorrect\w*|unavailable|"
-    r"time-?outs?|violations?|throttl\w*|slowdown|retired|pending|remapp\w*|events?|abort\w*|stall\w*|hung|panics?|restarts?|kills?)"
+    r"time-?outs?|violations?|throttl\w*|slowdown|retired|pending|remapp\w*|events?|abort\w*|stall\w*|stragglers?|hung|panics?|restarts?|kills?)"
 )
 """What is counted; behind other names (`DIMM=0`) the number says which one it is."""
 

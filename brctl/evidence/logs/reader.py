@@ -11,9 +11,9 @@ from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
 from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.quiet_rows import counts_nothing, is_option, is_quiet_row
-from brctl.evidence.logs.severity import is_below_warning, states_warning
+from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
-from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
+from brctl.evidence.logs.signatures.harmless import BYSTANDER, OTHERWISE, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
@@ -232,6 +232,8 @@ class LineReader:
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
             if row is not None and not _ends_program(row, text):
                 found = [pair for pair in found if _stands_beside(row, pair[0])]
+        if is_caught_by_library(text):
+            found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
         if is_below_warning(text):
             found = [pair for pair in found if pair[0].part is not Part.GENERIC]
         return _without_weaker(_as_witnessed(found))
@@ -314,7 +316,7 @@ class LineReader:
     def _read_exception(self, number: int, text: str, *, explained: bool) -> None:
         """Keep the exception a line names, unless its type only carries words already explained."""
         final = _first_match(FINAL, (text, *inner_texts(text)))
-        if final is None or "Warning" in final["type"]:
+        if final is None or "Warning" in final["type"] or is_caught_by_library(text):
             return
         if explained and CARRIERS.fullmatch(final["type"]):
             return
@@ -355,6 +357,9 @@ class LineReader:
 
 
 _ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
+_OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
+"""What a library may find amiss, warn of, and do without."""
+
 _CAUSES = _ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
 
@@ -365,6 +370,8 @@ def _stands_beside(harmless: Signature, other: Signature) -> bool:
     What a program says of its own line takes nothing from a cause that the line names, nor does
     who speaks on it.
     """
+    if harmless is OTHERWISE and other.physical:
+        return True
     if harmless.name in _NO_WORD_OF_CAUSES and (other.physical or other.part is Part.ROOT):
         return True
     return other.part is Part.HEALTHY

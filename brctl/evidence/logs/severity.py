@@ -19,6 +19,7 @@ _BELOW_WARNING = re.compile(
     r"^\S{0,4}<[67]>|"  # the kernel's own priority
     r"(?:^|[\d\])Z,]) +(?:\| *)?(?:INFO|DEBUG|TRACE|NOTICE)(?: |: |\t| *\|)|"
     r"\d\] [IDT] \[|"  # GlusterFS
+    r"^\S{0,4}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I \S+\.cc:\d+\]|"  # TensorFlow and XLA
     r"\]: +(?:notice|info|debug): ",  # Pacemaker
     re.IGNORECASE,
 )
@@ -27,6 +28,17 @@ _WARNING_OR_WORSE = re.compile(
     r"(?i:(?<![\w-])level=\"?|[\"'](?:level|severity|lvl|loglevel)[\"']\s*:\s*[\"'])(?i:warn(?:ing)?|err(?:or)?|fatal|critical|panic)\b"
 )
 _PRINTS_FAILURES_SO = re.compile(r"\bNCCL (?:INFO|DEBUG)\b|\bTraceback\b")
+
+
+_BY_LIBRARY = re.compile(
+    r"\bWARNING:(?!root:|__main__:)[a-z_][\w.]*:|\b[a-z_]\w*(?:\.[a-z_]\w*)+: \[WARNING\]"
+)
+"""A library's own logger, named beside its level; a launcher's line holds what another printed."""
+
+
+def is_caught_by_library(text: str) -> bool:
+    """Whether a library warns: what it names it has caught, or it would have raised it."""
+    return _BY_LIBRARY.search(text[:_LOOKED_AT]) is not None
 
 
 def is_below_warning(text: str) -> bool:

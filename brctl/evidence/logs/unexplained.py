@@ -29,6 +29,7 @@ _NO_ALARM = re.compile(
     r"(?:errors?|failures?|failed|faults?|time-?outs?|exceptions?|aborted|stalls?) (?:logged|detected|seen|total)\s*[:=|]?\s*(?:0+|none|n/a)(?=\s*(?:[,;|]|$))|"
     r"time-?out\w*(?:\(\w+\))?[\"']?\s*[:=]\s*\"?\d+|"
     r"^\s*\d+\s+(?:failed|errors?)\b.{0,3}$(?<=0 failed)|"
+    r"\b(?:train\w*|valid\w*|test|eval\w*|dev|top-?[15]|mean|word|relative|squared|absolute|prediction|reconstruction) errors?\b(?! in\b)[^,;]{0,24}? (?:\d*\.\d+(?:e-?\d+)?\b|\d+ ?%)|\berrors? (?:is|are|was|were) not\b|"
     r"error[ _-](?:file|code|rate|bars?|handler|handling|detection|correction|report(?:s|ing)?)|error (?:record serialization|detection|reporting|handling|correction|source)|"
     r"fault[_ -]toleran\w*|fail[- ]?over|failsafe|fail2ban|(?<![\w-])default(?![\w-])|\bdead(?:line|lock)\b|critical (?:path|section|batch)|"
     r"^\s*(?:at |File |raise |return |assert |if |except |try:|#|def )",

@@ -17,10 +17,10 @@ AT_ZERO = healthy("progress.at-zero", "error", 0.7, "counters of errors at zero,
 
 _NEEDED = 3
 _LINES = 400
-_BAD = r"\w*(?:error|err|fail|fault|drop|discard|lost|timeout|retr|downed|uncorrect|slowdown|violation|throttl|warning|bad|miss|recover|remap|pending|invalid|corrupt)\w*"
+_BAD = r"\w*(?:error|err|fail|fault|drop|discard|lost|timeout|retr|downed|uncorrect|slowdown|violation|throttl|warning|bad|miss|recover|remap|pending|invalid|corrupt|overload|abort|count)\w*"
 _AT_REST = re.compile(
-    rf"\b{_BAD}(?:[ _\w()/%-]{{0,40}})?\s*[:=|.]+\s*(?:0(?:x0+)?|none|no|n/a|not active|inactive|disabled|false|ok|pass(?:ed)?)\b(?![.:]\d)|"
-    r"^no [\w ]{2,24} errors?\b|\b0 (?:errors?|failures?|failed|bad|wrong)\b|\|\s*(?:pass|healthy|ok)\s*\||: not active\s*$|(?:[:,|]|(?<!\.)\.{2,})\s*(?:ok|pass(?:ed)?|healthy|good|optimal|nominal)\s*$|"
+    rf"\b{_BAD}(?:[ _\w()/%-]{{0,40}})?\s*[:=|.]+\s*(?:0(?:x0+|\.0+)?|none|no|n/a|not active|inactive|disabled|false|ok|pass(?:ed)?)\b(?![.:]\d)|"
+    r"^no [\w ]{2,24} errors?\b|\b0 (?:errors?|failures?|failed|bad|wrong)\b|\|\s*(?:pass|healthy|ok)\s*\||: not active\s*$|(?:[:,|=]|\]\]|(?<!\.)\.{2,}|(?<=[a-z\d])(?= pass))\s*(?:ok|success|pass(?:ed)?|healthy|good|optimal|nominal)\s*$|"
     r"^\W*(?:ok|pass(?:ed)?)\s*[:\]-]",
     re.IGNORECASE,
 )

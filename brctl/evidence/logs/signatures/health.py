@@ -152,4 +152,22 @@ _RESULTS = (
             r"RunningAvgSamplesPerSec=\d|train_step_timing in s: \d|\bval_loss: \d[\d.]*(?!.{0,40}nan)|timing_s/step:\d|[Ee]poch \d+/\d+ done in [\d.]+ ?s"),
 )  # fmt: skip
 
-SIGNATURES = (*_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)
+_FOUND_NONE = (
+    healthy("well.found-none", ("no ", "none ", "0 "), 0.62, "checks that say what they looked for and did not find",
+            r"\b(?:[Nn]o|[Nn]one of the|(?<![\d.:#-])0) (?:[\w-]+ ){0,3}(?:errors?|faults?|failures?|stragglers?|problems?|issues?|mismatch\w*|anomal\w+|leaks?|violations?|bad (?:blocks|sectors|nodes|links|rows)|miscompares|corruptions?)"
+            r"(?: \w+){0,2} (?:(?:were |was |have been )?(?:detected|found|observed|reported|seen|logged|encountered))\b"),
+    healthy("well.verdict-row", ("ok", "pass", "success", "healthy", "optimal"), 0.62, "tools that print a verdict for each thing they looked at",
+            r"^\W{0,4}(?:\S{1,24}: )?[\w /()%.#-]{2,48}?(?:\s*[:=|]|\.{3,}|\s*\]\]|(?<=\w)_\w+)\s*(?:OK|PASS(?:ED)?|[Pp]ass(?:ed)?|SUCCESS|[Ss]uccess|[Hh]ealthy|HEALTHY|[Oo]ptimal|ok)\s*\|?\s*$"),
+    healthy("well.optimized", ("optimization ", "optimisation ", "best val", "best dev", "best test", "best model", "best epoch"), 0.7, "training scripts at their end",
+            r"\b[Oo]ptimi[sz]ation (?:is )?(?:complete|finished|done)\b|\b[Bb]est (?:validation|val|test|dev|model|epoch)\b.{0,60}[:=]? \d[\d.]*"),
+    healthy("well.device-listed", ("/physical_device:gpu:", "created device /job", "/device:gpu:", "cudadevice(id=", "gpudevice(id="), 0.62, "TensorFlow and JAX: a GPU that was found and set up",
+            r"name='/physical_device:GPU:\d+'|Created device /job:\S+/device:GPU:\d+ with \d+|\b(?:Cuda|Gpu)Device\(id=\d+"),
+)  # fmt: skip
+
+_STAGES = (
+    healthy("over.pod-stage", ("started container", "created container", "created with docker id", "started with docker id", "  started  ", "  created  "), 0.6, "Kubernetes: a container that was made or started got over what its pod waited for",
+            r"\b(?:Created|Started) (?:container\b|with docker id)|\sNormal\s+(?:Created|Started)\s",
+            settles=("volume.mount", "k8s.sandbox", "k8s.image", "k8s.reason.container", "k8s.reason.not-started", "box.not-started", "k8s.restarts", "k8s.config")),
+)  # fmt: skip
+
+SIGNATURES = (*_FOUND_NONE, *_STAGES, *_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)
