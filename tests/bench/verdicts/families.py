@@ -5,8 +5,8 @@ half only, and families that are set aside are other incidents, not other number
 Seven of the open half were added while rules were changed; none of the other half was. A third
 set is another hand's: its author had read no rule when its first figures were taken. Then come
 two halves made from published lists of causes, whose first figures are in decision 0190, two of
-means that no other set has (0210), two from outside (0421), two of an adversary (0444) and two of
-what excuses a cause (0436).
+means that no other set has (0210), two from outside (0421), two of an adversary (0444), two of
+what excuses a cause (0436) and two of what clusters see on any day (0442).
 """
 
 import zlib
@@ -18,6 +18,8 @@ from tests.bench.verdicts import (
     calm,
     causes_code,
     causes_machines,
+    clusters,
+    clusters_set_aside,
     code,
     machines,
     oncall_jobs,
@@ -115,6 +117,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "outside": outside.OPEN, "outside set aside": outside.SET_ASIDE,
     "adversary": adversary.OPEN, "adversary set aside": adversary.SET_ASIDE,
     "excused": second_causes.OPEN, "excused set aside": second_causes.SET_ASIDE,
+    "clusters": clusters.TOLD, "clusters set aside": clusters_set_aside.TOLD,
 }  # fmt: skip
 
 
