@@ -19,6 +19,8 @@ from tests.bench.verdicts import (
     causes_code,
     causes_machines,
     clusters,
+    clusters_later,
+    clusters_later_set_aside,
     clusters_set_aside,
     code,
     machines,
@@ -117,7 +119,8 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "outside": outside.OPEN, "outside set aside": outside.SET_ASIDE,
     "adversary": adversary.OPEN, "adversary set aside": adversary.SET_ASIDE,
     "excused": second_causes.OPEN, "excused set aside": second_causes.SET_ASIDE,
-    "clusters": clusters.TOLD, "clusters set aside": clusters_set_aside.TOLD,
+    "clusters": (*clusters.TOLD, *clusters_later.TOLD),
+    "clusters set aside": (*clusters_set_aside.TOLD, *clusters_later_set_aside.TOLD),
 }  # fmt: skip
 
 
