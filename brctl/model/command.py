@@ -28,6 +28,9 @@ KERNEL_RUNS = frozenset(
 )
 """Silence of SSH alone: something on the node still answered TCP, if only with a refusal."""
 
+NO_LOGIN = frozenset({Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT})
+"""TCP was answered and no login: a host where a login worked and then hung may be wedged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:

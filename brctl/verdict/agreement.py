@@ -13,7 +13,7 @@ cause on another node.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.model.command import Outcome
+from brctl.model.command import NO_LOGIN
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SILENT_NODE, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
@@ -22,8 +22,7 @@ from brctl.verdict.belief import BEHAVIOUR
 
 _SILENT_LEAF = "topology.leaf.silent"
 
-_NO_LOGIN = frozenset(f"node.{o.value}" for o in (Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT))
-"""TCP was answered and no login: a host where a login worked and then hung may be wedged."""
+_NO_LOGIN = frozenset(f"node.{outcome.value}" for outcome in NO_LOGIN)
 
 LATE_PROBES = 2
 """One probe of a driver may be late by itself; more of them wait for what they share (own)."""

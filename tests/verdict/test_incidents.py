@@ -49,8 +49,8 @@ FLOORS = {
     "class right": 0.85, "culprit right": 0.85, "HIGH faults right": 0.95,
     "no-fault HIGH right": 0.97,
 }  # fmt: skip
-NOT_THERE_YET = {"causes set aside": {"HIGH faults right": 0.9}}
-"""A dead disk is called `hang-mismatch` there: no family set aside was looked at to mend a rule."""
+NOT_THERE_YET = {"clusters set aside": {"class right": 0.8, "culprit right": 0.65}}
+"""No family set aside was looked at to mend a rule."""
 
 KNOWN_HARM = {"adversary set aside": {"healthy eviction": 2}}
 """Of the half that nobody looked at to mend a rule (decision 0444)."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
+from brctl.evidence.job.kernel_waits import waits_for_files
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.missing import UNASKED, kernel_runs, left_over, waits_for_one, who_waits
 from brctl.evidence.job.pace import patience_s
@@ -81,7 +82,7 @@ def absent_ranks(
             yield _loads(view, len(waiting))
             if view.stack:
                 continue
-        state = f" and is {view.stopped_by}" if view.stopped_by else ""
+        state, fault = _held_by(view)
         own = f", in the job's own code ({view.own_frame})" if view.own_frame else ""
         yield Evidence(
             kind="job.rank.absent",
@@ -93,13 +94,23 @@ def absent_ranks(
             and view.rank not in busy
             and not (status.silent and waits_for_one(view))
             else Weight.HINTS,
-            fault=FaultClass.HANG_MISMATCH,
+            fault=fault,
             role=Role.ROOT,
             source=RANKS_CHECK,
             text=f"rank {view.rank} stays in {view.phase or 'no phase'} at step"
             f" {view.step}{state}{own}; {len(waiting)} ranks wait for it in {WAITING_PHASE}",
             raw=f"phase={view.phase} phase_age_s={view.phase_age_s} state={view.process_state}",
         )
+
+
+def _held_by(view: RankView) -> tuple[str, FaultClass]:
+    """What holds an absent rank, in words, and whose fault that is; its own code's by default."""
+    if view.stopped_by:
+        return f" and is {view.stopped_by}", FaultClass.HANG_MISMATCH
+    if waits_for_files(view):
+        words = f", in its kernel, which waits for a file system ({view.kernel_wait})"
+        return words, FaultClass.STORAGE_CHECKPOINT
+    return "", FaultClass.HANG_MISMATCH
 
 
 def _busy(view: RankView, why: str, waiting: int) -> Evidence:

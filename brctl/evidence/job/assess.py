@@ -19,6 +19,7 @@ from brctl.evidence.job.kernel_waits import held_back
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network.assess import assess_network
 from brctl.evidence.job.numbers import non_finite
+from brctl.evidence.job.odd_settings import odd_settings
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.scheduler import scheduler_reasons, why_not_running
 from brctl.evidence.job.signals import told_to_stop
@@ -37,6 +38,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     outcomes = {report.node: report for report in reports}
     network = assess_network(status, outcomes.values())
     busy = are_busy(outcomes.values())
+    late = tuple(_late_ranks(status, busy))
     found = [
         *network,
         *storage(status, outcomes.values()),
@@ -44,7 +46,8 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *wrong_numbers(status),
         *jumps(status),
         *slower(status, busy, hosts_may_account(status, outcomes.values())),
-        *_late_ranks(status, busy),
+        *late,
+        *odd_settings(status, outcomes.values(), late),
         *cpu_waits(status, outcomes.values(), busy),
         *held_back(status),
         *replays_that_differ(status),

@@ -34,6 +34,9 @@ LEAST_WINDOWS = 2
 
 MANY_WINDOWS = 5
 
+LEAST_STEPS = 5
+"""Fewer steps make no median."""
+
 CAUSE_SHARE = 0.6
 """A part of the step that accounts for so much of the growth is where the time goes."""
 
@@ -150,8 +153,11 @@ def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Eviden
 
 
 def _all_load(status: JobStatus, change: SlowDown) -> bool:
-    """Every rank waits for its batch about as long as the steps have become longer."""
-    loads = [view.load_s for view in status.ranks]
+    """Every rank waits for its batch about as long as the steps have become longer.
+
+    Of few steps since a start none: its loaders, caches and readers are still filling.
+    """
+    loads = [v.load_s if v.recent_steps >= LEAST_STEPS else None for v in status.ranks]
     return len(loads) > 1 and all(
         load_s is not None and load_s >= CAUSE_SHARE * change.growth_s for load_s in loads
     )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
+from brctl.evidence.job.kernel_waits import waits_for_files
 from brctl.evidence.job.pace import is_in_first_step
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -81,13 +82,16 @@ def _why(view: RankView) -> str:
 
 
 def excused(status: JobStatus) -> frozenset[int]:
-    """Ranks whose stacks and dumps convict no node: at long work, waiting for data, seen by nobody.
+    """Ranks whose stacks and dumps convict no node: at long work, waiting for files, unseen.
 
     What a silent node's ranks do nobody saw, and its silence is evidence already; an answer that
     could not be read says as little of its ranks. Why a rank waits for its batch, the processes of
-    its loader tell (`brctl/evidence/job/data/loaders.py`).
+    its loader tell (`brctl/evidence/job/data/loaders.py`). That storage keeps one from where others
+    wait is told by `brctl/evidence/job/absent.py`.
     """
     silent = {rank for node in status.silent for rank in status.job.ranks_on(node)}
     unread = {view.rank for view in status.ranks if view.alive is None and not view.stack}
     loading = {view.rank for view in status.ranks if waits_for_data(view)}
-    return frozenset({*at_work(status), *loading, *silent, *unread})
+    missed = any(view.alive and view.phase == WAITING_PHASE for view in status.ranks)
+    filing = {view.rank for view in status.ranks if missed and waits_for_files(view)}
+    return frozenset({*at_work(status), *loading, *filing, *silent, *unread})

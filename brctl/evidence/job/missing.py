@@ -12,7 +12,7 @@ from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.signals import was_killed
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.evidence.stacks.analyse import in_exchange
-from brctl.model.command import KERNEL_RUNS
+from brctl.model.command import KERNEL_RUNS, NO_LOGIN
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
 
@@ -74,11 +74,12 @@ def _not_in_exchange(
     """Without those that send to or receive from another, where somebody else is missing.
 
     The stages of a pipeline wait for each other's activations while all others reduce. A silent
-    node is missing where nothing shows that its kernel still runs.
+    node is missing unless nothing but logins fails there: where one worked and then hung, its
+    ranks may hang as well.
     """
     missing = [v for v in absent if not waits_for_one(v)]
-    dead = not all(kernel_runs(node, reports) for node in status.silent)
-    return missing if missing or dead else absent
+    logins = all(n in reports and reports[n].outcome in NO_LOGIN for n in status.silent)
+    return missing if missing or not logins else absent
 
 
 def _step_now(waiting: Sequence[RankView], status: JobStatus) -> int | None:

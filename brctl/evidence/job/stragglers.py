@@ -11,7 +11,12 @@ from statistics import median
 
 from brctl.evidence.job.data.skew import BUSY_SHARE
 from brctl.evidence.job.data.slow_ranks import given_more
-from brctl.evidence.job.history import LEAST_WINDOWS, SlowDown, slow_down
+from brctl.evidence.job.history import (
+    LEAST_STEPS,
+    LEAST_WINDOWS,
+    SlowDown,
+    slow_down,
+)
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK, SLOW_LOADER
 from brctl.model.fault import FaultClass
@@ -25,9 +30,6 @@ UNSEEN_NOISE_S = 0.1
 
 ALONE_FLOOR_S = 0.5
 """One step's wait, or one whose step was not measured, is told from here on (own)."""
-
-LEAST_STEPS = 5
-"""Fewer steps make no median."""
 
 GRAVE_SHARE = 0.3
 """What a rank costs the others, of a step, before it is a straggler whatever was before (own)."""

@@ -58,6 +58,16 @@ def test_steps_slower_than_the_jobs_own_hint_at_the_job_and_at_no_node(
     assert (item.fault, item.weight) == (FaultClass.STRAGGLER_SLOW, Weight.HINTS)
 
 
+@pytest.mark.parametrize(("steps", "weight"), [(4, Weight.HINTS), (20, Weight.CONVICTS)])
+def test_batches_of_few_steps_since_a_start_convict_no_loader(steps: int, weight: Weight) -> None:
+    """Caches and queues still fill: a job warming up after a restart had a bad loader at 0.94."""
+    windows = tuple(window(25 * n, 1.0, load_s=0.02) for n in range(3))
+    at = status(StepHistory(windows, window(900, 2.5, load_s=1.6), window(948, 2.5)))
+    loads = tuple(replace(v, load_s=1.5, recent_steps=steps) for v in at.ranks)
+    (item,) = assess_job(replace(at, ranks=loads), ())
+    assert (item.fault, item.weight) == (FaultClass.DATA_LOADER, weight)
+
+
 def test_a_change_long_ago_that_lasts_is_still_a_change() -> None:
     """Most of the windows are slow by now; a median over all of them would call that usual."""
     change = slow_down(past(0.2, 0.21, 0.2, 0.5, 0.5, 0.52, 0.5, 0.51, recent=0.5))

@@ -288,6 +288,13 @@ def test_stages_that_wait_for_another_are_not_missing() -> None:
     assert {node for node, _ in convicted(assess_job(alone, ()))} == {JOB.node_of(2)}
 
 
+@pytest.mark.parametrize("outcome", [Outcome.COMMAND_TIMED_OUT, Outcome.DIED])
+def test_a_stage_may_wait_for_a_node_where_a_login_worked_and_then_hung(outcome: Outcome) -> None:
+    """Its ranks may hang as well: the stage beside it was named for waiting."""
+    status = stalled({2: {"phase": "forward", "stack": RECEIVES}}, silent=("n7",))
+    assert convicted(assess_job(status, silent("n7", outcome))) == {("n7", FaultClass.NODE_FAILURE)}
+
+
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT])
 @pytest.mark.parametrize("frame", ["connection.py:Connection.recv", "adapters.py:HTTPAdapter.send"])
 def test_a_pipe_and_an_http_client_wait_for_no_other_rank(outcome: Outcome, frame: str) -> None:
@@ -354,6 +361,24 @@ def test_a_dump_that_shows_who_never_joined_says_more_than_a_missing_one() -> No
     assert [e.weight for e in assess_flight(alone)] == [Weight.HINTS]
 
 
+@pytest.mark.parametrize("wait", ["folio_wait_bit_common", "jbd2_log_wait_commit", "rpc_wait_bit"])
+def test_a_rank_that_its_disk_keeps_from_the_others_is_the_storages(wait: str) -> None:
+    """Longer in its save than ever before, it was hang-mismatch at 0.94 and its node swapped."""
+    stuck = {"phase": "checkpoint", "phase_longest_s": 8.0, "stack": SAVING}
+    stuck |= {"process_state": "D", "kernel_wait": wait}
+    status = stalled({2: stuck})
+    assert convicted(assess_job(status, ())) == {(JOB.node_of(2), FaultClass.STORAGE_CHECKPOINT)}
+    stacks = [RankStack(rank, SAVING if rank == 2 else SYNC) for rank in range(8)]
+    assert not convicted(assess_hang(status, stacks)[1][0])
+    assert {e.weight for e in assess_hang(status, stacks)[1][0]} == {Weight.CONTEXT}
+
+
+def test_a_rank_that_waits_in_its_kernel_for_its_driver_is_not_the_storages() -> None:
+    stuck = {"phase": "forward", "process_state": "D", "kernel_wait": "nvidia_poll"}
+    accused = convicted(assess_job(stalled({2: stuck}), ()))
+    assert accused == {(JOB.node_of(2), FaultClass.HANG_MISMATCH)}
+
+
 def test_the_one_stage_that_reads_is_not_to_blame_for_its_file_server() -> None:
     """Three stages receive, the first waits for the server: its node was named at 0.94."""
     job = replace(JOB, nodes=("n1", "n2", "n3", "n4"), ranks_per_node=1, axes=(("pp", 4),))
@@ -368,4 +393,4 @@ def test_the_one_stage_that_reads_is_not_to_blame_for_its_file_server() -> None:
     assert found(reads, *views[1:]) == {Weight.HINTS}
     assert found(replace(reads, kernel_wait="nv_wait"), *views[1:]) == {Weight.CONVICTS}
     in_sync = [replace(view, phase="all_reduce") for view in views[1:]]
-    assert found(reads, *in_sync) == {Weight.CONVICTS}
+    assert found(replace(reads, kernel_wait="nv_wait"), *in_sync) == {Weight.CONVICTS}

@@ -6,12 +6,12 @@ node whose paths are all bad, while others have good ones, is where the trouble 
 little traffic to tell is neither.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from statistics import median
 
 from brctl.evidence.job.history import CAUSE_SHARE, slow_down, usual_pace
-from brctl.evidence.job.network.packet_sizes import odd_packet_sizes
+from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, RATES, odd_interfaces
 from brctl.evidence.job.network.paths import (
     CHECK,
     PathEnd,
@@ -47,11 +47,12 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     """
     hurt = bool(status.stalled) or slow_down(status.history) is not None
     weight = Weight.CONVICTS if hurt else Weight.HINTS
-    odd = tuple(odd_packet_sizes(status, reports, weight))
+    odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, weight))
     # What was lost long ago matters only to a job that is in trouble now, or may be.
     spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
     ends = path_ends_of(status, reports)
     paths = paths_between(ends, spans)
+    odd = odd or tuple(_odd_rates(status, reports))
     if odd:
         return odd
     if nodes := _centres(paths):
@@ -59,6 +60,14 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     if (slow := busiest(ends)) is not None and _waits_longer(status):
         return (_slow_path(slow),)
     return (_nobodys(paths, _weight_of_none(status, paths)),) if paths.trouble else ()
+
+
+def _odd_rates(status: JobStatus, reports: Collection[NodeReport]) -> Iterable[Evidence]:
+    """Ports slower than the others' of their name, where steps wait for them, or nobody knows."""
+    if _waits_longer(status):
+        yield from odd_interfaces(status, reports, RATES, Weight.CONVICTS)
+    elif status.stalled is False and usual_pace(status) is None:
+        yield from odd_interfaces(status, reports, RATES, Weight.HINTS)
 
 
 def _waits_longer(status: JobStatus) -> bool:

@@ -38,7 +38,11 @@ def without_shared_states(
 
 
 def _everywhere(told: Set[Evidence], status: JobStatus, latest: datetime) -> set[str]:
-    """The ports that are unplugged at every node; of all names where each node has as many."""
+    """The ports unplugged at every node; of all addresses where each node lacks as many alike.
+
+    Alike are ports that are the same one of their adapters, its second say: where another one is
+    unplugged, the adapter's first, it may be the one that is used.
+    """
     nodes = set(status.job.nodes) - set(status.silent)
     old = {i.subject for i in told} - {i.subject for i in told if i.at is None or i.at >= latest}
     if len(nodes) < LEAST_NODES:
@@ -46,9 +50,14 @@ def _everywhere(told: Set[Evidence], status: JobStatus, latest: datetime) -> set
     ports: dict[str, set[str]] = {node: set() for node in nodes}
     for subject in old:
         ports.setdefault(subject.node, set()).add(subject.device)
-    alike = len({len(of_node) for of_node in ports.values()}) == 1
+    alike = len({tuple(sorted(map(_which, of_node))) for of_node in ports.values()}) == 1
     every = {i.subject for i in told} == old
     return set.union(*ports.values()) if alike and every else set.intersection(*ports.values())
+
+
+def _which(port: str) -> str:
+    """Which of its adapter's ports it is, by its PCI function; a name without one is its own."""
+    return port.rpartition(".")[2]
 
 
 def _context(item: Evidence) -> Evidence:

@@ -230,6 +230,57 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
     assert {e.weight for e in found} <= {Weight.HINTS}
 
 
+PAST = tuple(StepWindow(25 * n, 25, 1.0, wait_s=0.1) for n in range(4))
+WAITS_LONGER = StepHistory(PAST, StepWindow(100, 25, 2.0, wait_s=1.0))
+COMPUTES_LONGER = StepHistory(PAST, StepWindow(100, 25, 2.0, wait_s=0.1))
+AS_BEFORE = StepHistory(PAST, StepWindow(100, 25, 1.0, wait_s=0.1))
+
+
+def slow_port(
+    history: StepHistory, slow: str = "g03", state: str = "ACTIVE", *, stalled: bool = False
+) -> tuple[Evidence, ...]:
+    """Five nodes whose ports run at 400 Gbit/s, but for one at 100."""
+    job = fleet(5)
+    answers = [
+        NodeReport(
+            node, Outcome.ANSWERED,
+            (CheckResult("fabric.ibport", ProbeStatus.MEASURED, (
+                Measurement("fabric.ibport.state", "ibport:mlx5_0/1",
+                            state if node == slow else "ACTIVE"),
+                Measurement("fabric.ibport.gbit_per_s", "ibport:mlx5_0/1",
+                            100 if node == slow else 400),
+            )),),
+        )
+        for node in job.nodes
+    ]  # fmt: skip
+    status = JobStatus(job, (), 40, 0.1, stalled=stalled, silent=(), history=history)
+    return assess_network(status, answers)
+
+
+@pytest.mark.parametrize(
+    ("history", "weight"), [(WAITS_LONGER, Weight.CONVICTS), (StepHistory(), Weight.HINTS)]
+)
+def test_the_one_port_that_is_slower_is_what_longer_collectives_wait_for(
+    history: StepHistory, weight: Weight
+) -> None:
+    """It was `unknown`, and a young job with it no-fault at 0.75."""
+    (item,) = slow_port(history)
+    assert (item.subject.node, item.fault, item.weight) == ("g03", FaultClass.NETWORK_IB, weight)
+    assert "mlx5_0/1 of g03 runs at 100 Gbit/s, 4 other nodes run at 400" in item.text
+
+
+@pytest.mark.parametrize("history", [AS_BEFORE, COMPUTES_LONGER])
+def test_a_slower_port_that_no_step_waits_longer_for_is_nothing_to_the_job(
+    history: StepHistory,
+) -> None:
+    assert slow_port(history) == ()
+
+
+def test_a_slower_port_stops_no_job_and_one_that_is_down_has_no_rate() -> None:
+    assert slow_port(StepHistory(), stalled=True) == ()
+    assert slow_port(WAITS_LONGER, state="DOWN") == ()
+
+
 def test_a_dead_path_that_every_rank_waits_for_is_what_stops_the_job() -> None:
     """Both of its ends stay unnamed; where a rank stands elsewhere, it may be only a sign."""
     job = fleet(6)

@@ -67,6 +67,13 @@ def test_spare_ports_of_other_addresses_are_shared_where_each_node_has_as_many()
     assert without_shared_states(two, job, NOW) == tuple(two)
 
 
+def test_a_used_port_is_a_lead_where_every_other_node_has_a_spare_one() -> None:
+    """Its node has as many unplugged as each other: one, the first of its adapter."""
+    job = status(stalled=False, progress_age_s=0.1, history=STEADY)
+    used = [unplugged(JOB.nodes[0], port="pci:17:00.0"), *EVERYWHERE[1:]]
+    assert without_shared_states(used, job, NOW) == tuple(used)
+
+
 def test_links_that_went_down_everywhere_had_been_up() -> None:
     """At an unknown pace nothing says that the job did without them from the beginning."""
     down = [replace(item, kind="host.kernel.nic_link_down") for item in EVERYWHERE]

@@ -1,0 +1,78 @@
+"""Why the late node is late: a setting of its GPUs that no other node's have."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from brctl.evidence.job.assess import assess_job
+from brctl.model.command import Outcome
+from brctl.model.evidence import Evidence, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job import example_job
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from tests.evidence.job.test_history import past
+
+JOB = example_job()
+SLOWER = past(1.0, 1.0, 1.0, recent=2.0)
+FULL: Mapping[str, Value] = {
+    "power_limit_w": 700.0, "default_power_limit_w": 700.0, "sm_mhz": 1900, "max_sm_mhz": 1980,
+    "busy_pct": 98,
+}  # fmt: skip
+LATE = JOB.node_of(2)
+
+
+def judge(
+    odd: Mapping[str, Mapping[str, Value]], late: int | None = 2, history: StepHistory = SLOWER
+) -> list[Evidence]:
+    """What is found of GPUs in a job that waits for one rank; `odd` by node."""
+    ranks = tuple(
+        RankView(
+            rank, JOB.node_of(rank), alive=True, step=950, phase="forward", progress_age_s=0.1,
+            wait_s=0.02 if rank == late else 1.0, step_s=2.0, recent_steps=20,
+        )
+        for rank in range(8)
+    )  # fmt: skip
+    status = JobStatus(JOB, ranks, 950, 0.1, stalled=False, silent=(), history=history)
+    found = assess_job(status, [_answer(node, {**FULL, **odd.get(node, {})}) for node in JOB.nodes])
+    return [item for item in found if item.source == "gpu.clocks"]
+
+
+def _answer(node: str, values: Mapping[str, Value]) -> NodeReport:
+    rows = tuple(Measurement(f"gpu.clocks.{name}", "gpu:0", v) for name, v in values.items())
+    check = CheckResult("gpu.clocks", ProbeStatus.MEASURED, rows)
+    return NodeReport(node, Outcome.ANSWERED, (check,))
+
+
+@pytest.mark.parametrize(
+    ("setting", "fault"),
+    [
+        ({"power_limit_w": 350.0}, FaultClass.THERMAL_POWER),
+        ({"sm_mhz": 1200}, FaultClass.GPU_SLOW),
+    ],
+)
+def test_what_only_the_late_nodes_gpu_is_held_to_is_the_reason(
+    setting: Mapping[str, Value], fault: FaultClass
+) -> None:
+    """It was a straggler to restart in place, with the limit as an aside."""
+    (item,) = judge({LATE: setting})
+    assert (item.subject.node, item.fault, item.weight) == (LATE, fault, Weight.CONVICTS)
+
+
+def test_a_hint_of_lateness_makes_the_reason_a_hint() -> None:
+    (item,) = judge({LATE: {"power_limit_w": 350.0}}, history=past(2.0, 2.0, 2.0, recent=2.0))
+    assert item.weight is Weight.HINTS
+
+
+def test_a_setting_that_all_have_or_that_makes_nobody_late_is_no_reason() -> None:
+    everywhere = {node: {"power_limit_w": 350.0} for node in JOB.nodes}
+    assert judge(everywhere) == []
+    assert judge({JOB.node_of(6): {"power_limit_w": 350.0}}) == []
+    assert judge({LATE: {"power_limit_w": 350.0}}, late=None) == []
+
+
+def test_cards_of_two_models_and_idle_ones_are_no_odd_ones() -> None:
+    smaller = {"power_limit_w": 400.0, "default_power_limit_w": 400.0}
+    assert judge({LATE: smaller}) == []
+    assert judge({LATE: {"sm_mhz": 345, "busy_pct": 0}}) == []
+    assert judge({LATE: {"default_power_limit_w": 0.0}}) == []
