@@ -10,6 +10,9 @@ AILING = "node.ailing"
 AT_WORK = "job.rank.at-work"
 """A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
 
+BUSY_HOSTS = "job.hosts.busy"
+"""Steps are longer, and most hosts have more to do than they can."""
+
 DRIVER_HANG = "gpu.driver.hang"
 """A probe that asks the GPU driver ran out of time, and one that does not ask it did not."""
 

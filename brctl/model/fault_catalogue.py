@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brctl.model.evidence_kinds import (
+    BUSY_HOSTS,
     CLOCK_SKEW,
     GRADIENT_NORM_JUMPED,
     LOSS_JUMPED,
@@ -349,6 +350,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.UNCLEAR,
         per_node=False,
         cost_if_wrong="the time of the stop-time checks",
+        titles={BUSY_HOSTS: "steps are longer, and its hosts have more to do than they can"},
         worth_stopping=False,
     ),
 }

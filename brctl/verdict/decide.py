@@ -11,7 +11,7 @@ from datetime import datetime
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.evidence_kinds import REPLAY_DIFFERS, SLOW_LOADER, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
-from brctl.model.fault_catalogue import CATALOGUE
+from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.agreement import agreed
@@ -255,7 +255,7 @@ def _nothing_found(
     return Verdict(
         id=_name(fault, [], context),
         fault=fault,
-        title=way.title if way else row.title,
+        title=way.title if way else _why_unknown(row, chain, gaps),
         suspects=(),
         origin=row.origin,
         probability=calm,
@@ -272,6 +272,12 @@ def _nothing_found(
         settle=(*(way.settle if way else ()), *settling(chain)),
         places=places(fault, chain, context.ranks or ()) if not calm and way is None else (),
     )
+
+
+def _why_unknown(row: FaultRow, chain: Sequence[Evidence], gaps: tuple[Gap, ...]) -> str:
+    """The class's title; where all was looked at, the reason that a kind of evidence tells."""
+    told = [row.titles[item.kind] for item in chain if item.kind in row.titles]
+    return told[0] if told and not gaps else row.title
 
 
 def _relevant(

@@ -35,6 +35,13 @@ def test_the_thread_that_waited_longest_counts_and_new_threads_do_not() -> None:
     assert longest(before, {}) == 0.0
 
 
+def test_the_main_thread_is_told_of_by_itself() -> None:
+    main = load_probe("job.cpu").main_wait
+    assert main(42, {"42": 10**9, "43": 0}, {"42": 12 * 10**8, "43": 9 * 10**8}) == 0.2
+    assert main(42, {"43": 0}, {"42": 1, "43": 0}) is None
+    assert main(42, {"42": 0}, {}) is None
+
+
 def test_a_kernel_that_keeps_no_schedstat_is_no_gap(tmp_path: Path) -> None:
     (tmp_path / "42/task").mkdir(parents=True)
     probe = load_probe("job.cpu")
@@ -69,3 +76,7 @@ def test_a_rank_is_measured_from_its_own_first_reading(monkeypatch: pytest.Monke
     probe.measure(readings, {"ranks": [0, 1]})
     shares = [r["value"] for r in readings.rows if r["name"] == "job.cpu.waits_pct"]
     assert shares == pytest.approx([200 / 3, 200 / 3])
+    assert [r for r in readings.rows if r["name"] == "job.cpu.main_waits_pct"] == []
+    monkeypatch.setattr(probe, "pids_of", lambda *_: {0: 1})
+    probe.measure(readings, {"ranks": [0]})
+    assert readings.rows[-1]["name"] == "job.cpu.main_waits_pct"

@@ -5,6 +5,8 @@ from statistics import median
 
 from brctl.evidence.job.history import CAUSE_SHARE, slow_down
 from brctl.evidence.operators import is_number
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import BUSY_HOSTS
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
 
@@ -35,24 +37,33 @@ def of_ranks(status: JobStatus, reports: Iterable[NodeReport], name: str) -> Map
     return read
 
 
-def hosts_may_account(status: JobStatus, reports: Collection[NodeReport]) -> str:
-    """Words where busy hosts may account for steps that became longer; "" where they do not.
+def hosts_may_account(status: JobStatus, reports: Collection[NodeReport]) -> Iterable[Evidence]:
+    """That busy hosts may account for steps that became longer; nothing where they do not.
 
     They may where every rank has a thread that stands without a CPU for as much of a step as steps
-    have grown. It proves nothing: no step may need that thread, and it may have stood before.
+    have grown: its main thread, which every step needs, where the nodes tell of it. It proves
+    nothing, for the rank may always have stood so.
     """
     change = slow_down(status.history)
-    waits = of_ranks(status, reports, "waits_pct")
-    if change is None or len(waits) < max(LEAST_RANKS, len(status.ranks)) or not are_busy(reports):
-        return ""
+    mains = of_ranks(status, reports, "main_waits_pct")
+    every = max(LEAST_RANKS, len(status.ranks))
+    waits = mains if len(mains) >= every else of_ranks(status, reports, "waits_pct")
+    if change is None or len(waits) < every or not are_busy(reports) or _is_limited(reports):
+        return
     loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
-    if loads or _is_limited(reports):
-        return ""
-    if min(waits.values()) < 100.0 * change.growth_s / change.now_s:
-        return ""
-    return (
-        "; its hosts have more to do than they can, and the usual rank has a thread that is ready"
-        f" without a CPU for {median(waits.values()):.0f} % of the time: that may account for it"
+    if loads or min(waits.values()) < 100.0 * change.growth_s / change.now_s:
+        return
+    thread = "the main thread of the usual rank" if waits is mains else "a thread of the usual rank"
+    yield Evidence(
+        kind=BUSY_HOSTS,
+        subject=Subject(""),
+        weight=Weight.CONTEXT,
+        fault=None,
+        role=Role.CONTEXT,
+        source=CPU_CHECK,
+        text=f"steps are longer, and most hosts have more to do than they can: {thread} is ready"
+        f" without a CPU for {median(waits.values()):.0f} % of the time, which may account for it;"
+        " look at what else runs there",
     )
 
 

@@ -40,6 +40,7 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
         busy: Its hosts have more to do than they can.
     """
     waits = of_ranks(status, reports, "waits_pct")
+    mains = of_ranks(status, reports, "main_waits_pct")
     cpus = of_ranks(status, reports, "allowed")
     if status.stalled or len(waits) < LEAST_RANKS:
         return
@@ -51,8 +52,9 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
     }
     slower = slow_down(status.history) is not None
     for rank, pct in starved.items():
-        bound, waited_for = _bound_otherwise(rank, cpus), _is_waited_for(rank, status)
-        # The reading is of the most delayed thread, which may be one that no step needs.
+        bound, main = _bound_otherwise(rank, cpus), _main_starves(rank, mains)
+        waited_for = bool(main) or _is_waited_for(rank, status)
+        # The most delayed thread may be one that no step needs; the main one every step needs.
         convicts = slower and _stands_out(pct, usual_pct) and (bool(bound) or waited_for)
         chance = busy and usual_pace(status) is True and not (bound or waited_for)
         alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
@@ -64,7 +66,7 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
             role=Role.CONTEXT if chance else Role.ROOT,
             source=CPU_CHECK,
             text=f"rank {rank} is ready and has no CPU for {pct:.0f} % of the time, the usual rank"
-            f" for {usual_pct:.0f} %{bound}",
+            f" for {usual_pct:.0f} %{main}{bound}",
             raw=f"waits_pct={pct:.1f} usual={usual_pct:.1f}",
             strength=(BOUND_OTHERWISE if bound else alone) if convicts else None,
         )
@@ -91,6 +93,14 @@ def _is_waited_for(rank: int, status: JobStatus) -> bool:
         and bool(waits_s)
         and (own_s < WAITED_FOR_SHARE * median(waits_s.values()))
     )
+
+
+def _main_starves(rank: int, mains: Mapping[int, float]) -> str:
+    """Words where its main thread has no CPU, and the others' have; else ""."""
+    pct = mains.get(rank, 0.0)
+    if len(mains) < LEAST_RANKS or pct < WAITS_PCT or not _stands_out(pct, median(mains.values())):
+        return ""
+    return f", its main thread for {pct:.0f} %"
 
 
 def _bound_otherwise(rank: int, cpus: Mapping[int, float]) -> str:

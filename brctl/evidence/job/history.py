@@ -121,7 +121,7 @@ def usual_pace(status: JobStatus) -> bool | None:
     return True if known else None
 
 
-def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Evidence]:
+def slower(status: JobStatus, busy: bool) -> Iterable[Evidence]:
     """Steps that take longer than this job's own used to; no node is named by that.
 
     Rank 0's past says that its batches come later; where every rank says it of itself, it is so,
@@ -130,14 +130,13 @@ def slower(status: JobStatus, busy: bool, by_hosts: str = "") -> Iterable[Eviden
     Args:
         status: The job.
         busy: Its hosts have more to do than they can.
-        by_hosts: Words where that may account for it.
     """
     change = None if status.stalled else slow_down(status.history)
     if change is None:
         return
     loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
     all_load = loads and _all_load(status, change)
-    said = f"{', and so does every other rank' * all_load}{by_hosts}"
+    said = ", and so does every other rank" if all_load else ""
     sure = all_load and not (busy and (change.load_s or 0.0) < BUSY_SHARE * change.now_s)
     yield Evidence(
         kind=SLOW_LOADER if all_load else "job.steps.slower",

@@ -103,6 +103,12 @@ def longest_wait(before, after):
     return max([after[t] - before[t] for t in after if t in before] or [0]) / 1e9
 
 
+def main_wait(pid, before, after):
+    """The same of the main thread, which starts every step; None where it was not read twice."""
+    main = str(pid)
+    return (after[main] - before[main]) / 1e9 if main in before and main in after else None
+
+
 def measure(readings, parameters):
     ranks = [int(rank) for rank in parameters.get("ranks") or []]
     if not ranks:
@@ -122,8 +128,12 @@ def measure(readings, parameters):
             readings.add("job.cpu.allowed", subject, cpus)
         after = readings_of(readings, rank, delays_of, pid) if before[rank] else None
         if after:
-            waited = longest_wait(before[rank], after) / (time.monotonic() - began[rank])
-            readings.add("job.cpu.waits_pct", subject, min(100.0, 100.0 * waited))
+            span_s = time.monotonic() - began[rank]
+            waited_s = longest_wait(before[rank], after)
+            readings.add("job.cpu.waits_pct", subject, min(100.0, 100.0 * waited_s / span_s))
+            main_s = main_wait(pid, before[rank], after)
+            if main_s is not None:
+                readings.add("job.cpu.main_waits_pct", subject, min(100.0, 100.0 * main_s / span_s))
     return 0
 
 

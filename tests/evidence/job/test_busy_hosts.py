@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -9,7 +10,8 @@ from brctl.engine.job.conclude import JobFindings, conclude
 from brctl.evidence.job.assess import assess_job
 from brctl.evidence.job.busy_hosts import hosts_may_account
 from brctl.model.command import Outcome
-from brctl.model.evidence import Role, Subject, Weight
+from brctl.model.evidence import Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import BUSY_HOSTS
 from brctl.model.fault import FaultClass
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import example_job
@@ -37,7 +39,10 @@ def status(
 
 
 def told(
-    waits: Mapping[int, float], load: float = 14.0, throttled_pct: float | None = None
+    waits: Mapping[int, float],
+    load: float = 14.0,
+    throttled_pct: float | None = None,
+    mains: Mapping[int, float] = MappingProxyType({}),
 ) -> list[NodeReport]:
     """Every node of its load, and of how long its rank stands without a CPU."""
     return [
@@ -46,6 +51,7 @@ def told(
             (
                 _measured("host.cpu", "host.cpu.load_per_cpu", "", load),
                 _measured("job.cpu", "job.cpu.waits_pct", f"rank:{rank}", waits.get(rank)),
+                _measured("job.cpu", "job.cpu.main_waits_pct", f"rank:{rank}", mains.get(rank)),
                 _measured("job.cgroup", "job.cgroup.throttled_pct", f"rank:{rank}", throttled_pct),
             ),
         )
@@ -65,11 +71,11 @@ def test_what_busy_hosts_may_account_for_is_said_and_stays_a_hint_at_nobody(
     job: JobStatus,
 ) -> None:
     """The thread that waits longest may be one that no step needs, and a network as slow."""
-    found = [item for item in assess_job(job, told(STARVED)) if item.kind == "job.steps.slower"]
-    assert [(item.weight, item.role, item.subject) for item in found] == [
-        (Weight.HINTS, Role.ROOT, Subject(""))
-    ]
-    assert "may account for it" in found[0].text
+    slower, hosts = assess_job(job, told(STARVED))
+    assert (slower.kind, slower.weight) == ("job.steps.slower", Weight.HINTS)
+    assert (hosts.kind, hosts.weight, hosts.role) == (BUSY_HOSTS, Weight.CONTEXT, Role.CONTEXT)
+    assert {slower.subject, hosts.subject} == {Subject("")}
+    assert "may account for it" in hosts.text
 
 
 def test_a_job_on_busy_hosts_whose_steps_are_longer_is_not_called_sound() -> None:
@@ -79,7 +85,23 @@ def test_a_job_on_busy_hosts_whose_steps_are_longer_is_not_called_sound() -> Non
     fleet = Inventory({name: Node(name, "x") for name in JOB.nodes})
     (verdict,) = conclude(sweep, JobFindings(job, (assess_job(job, reports), ())), fleet, NOW)
     assert (verdict.fault, verdict.suspects) == (FaultClass.UNKNOWN, ())
-    assert "may account for it" in "".join(item.text for item in verdict.evidence)
+    assert verdict.title == "steps are longer, and its hosts have more to do than they can"
+
+
+def test_a_node_that_was_not_looked_at_may_be_why_steps_are_longer_on_busy_hosts() -> None:
+    job, reports = status(), told(STARVED)
+    sweep = sweep_of(*(replace(clear(report.node), report=report) for report in reports))
+    fleet = Inventory({name: Node(name, "x") for name in JOB.nodes})
+    gap = Gap(Subject("n2"), "gpu.clocks", "it did not answer")
+    (verdict,) = conclude(sweep, JobFindings(job, (assess_job(job, reports), (gap,))), fleet, NOW)
+    assert verdict.title == "the cause is not known"
+
+
+def test_where_main_threads_are_told_they_alone_account_for_longer_steps() -> None:
+    """A loader's or a proxy's thread may always stand so, and no step needs it."""
+    (hosts,) = hosts_may_account(status(), told(STARVED, mains={n: 40.0 for n in range(4)}))
+    assert "the main thread of the usual rank is ready without a CPU for 40 %" in hosts.text
+    assert not list(hosts_may_account(status(), told(STARVED, mains={n: 2.0 for n in range(4)})))
 
 
 @pytest.mark.parametrize(
@@ -98,4 +120,4 @@ def test_a_job_on_busy_hosts_whose_steps_are_longer_is_not_called_sound() -> Non
 def test_what_busy_hosts_cannot_account_for_is_not_said_to_be_theirs(
     job: JobStatus, reports: list[NodeReport]
 ) -> None:
-    assert hosts_may_account(job, reports) == ""
+    assert list(hosts_may_account(job, reports)) == []

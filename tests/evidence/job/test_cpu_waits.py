@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -27,6 +28,7 @@ def judge(
     stalled: bool = False,
     told_by: str = "",
     wait_s: float | None = 0.01,
+    mains: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[Evidence, ...]:
     ranks = tuple(
         RankView(n, JOB.nodes[n], alive=True, step=150, wait_s=wait_s if n == 2 else 0.3)
@@ -39,6 +41,8 @@ def judge(
             (CheckResult("job.cpu", ProbeStatus.MEASURED, (
                 Measurement("job.cpu.waits_pct", f"rank:{rank}", pct),
                 Measurement("job.cpu.allowed", f"rank:{rank}", cpus.get(rank, 8)),
+                *(Measurement("job.cpu.main_waits_pct", f"rank:{n}", share)
+                  for n, share in mains.items() if n == rank),
             )),),
         )
         for rank, pct in waits.items()
@@ -65,6 +69,17 @@ def test_a_rank_that_nobody_is_seen_to_wait_for_gets_a_hint(wait_s: float | None
     """The thread without a CPU may be one that no step needs."""
     (found,) = judge({**USUAL, 2: 71.0}, {}, wait_s=wait_s)
     assert (found.weight, found.strength) == (Weight.HINTS, None)
+
+
+def test_a_rank_whose_main_thread_has_no_cpu_is_what_steps_wait_for() -> None:
+    """Every step needs it, whatever the rank's collectives make of its waits."""
+    starves = {0: 1.0, 1: 2.0, 2: 64.0, 3: 1.0}
+    (found,) = judge({**USUAL, 2: 71.0}, {}, wait_s=0.3, mains=starves)
+    assert found.weight is Weight.CONVICTS
+    assert "its main thread for 64 %" in found.text
+    for mains in ({**starves, 2: 3.0}, {2: 64.0}, dict.fromkeys(range(4), 64.0)):
+        (found,) = judge({**USUAL, 2: 71.0}, {}, wait_s=0.3, mains=mains)
+        assert found.weight is Weight.HINTS
 
 
 def test_a_rank_bound_to_fewer_cpus_is_convicted_whatever_it_waits() -> None:

@@ -17,6 +17,7 @@ from brctl.evidence.job.network.paths import (
     PathEnd,
     Paths,
     busiest,
+    loads_of,
     path_ends_of,
     paths_between,
 )
@@ -51,7 +52,7 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     # What was lost long ago matters only to a job that is in trouble now, or may be.
     spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
     ends = path_ends_of(status, reports)
-    paths = paths_between(ends, spans)
+    paths = paths_between(ends, spans, loads_of(reports))
     odd = odd or tuple(_odd_rates(status, reports))
     if odd:
         return odd

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from brctl.evidence.operators import is_number
 from brctl.model.jobs.job_status import JobStatus
@@ -25,7 +26,10 @@ TIMEOUTS_IN_A_ROW = 3
 
 LATE_MS = 5.0
 LATE_RATIO = 10.0
-"""Later than this and so many times a good path's is a sick path inside one site (own)."""
+"""Later than this and so many times a good path's is a sick path inside one site (own). On a host
+with more to do than processors an answer waits for one as well: so many times as long."""
+
+LOAD = "host.cpu.load_per_cpu"
 
 NARROW_SHARE = 0.7
 """Of the usual packet size: a path that carries less was set up, or discovered, differently."""
@@ -95,8 +99,24 @@ def _rows(report: NodeReport) -> dict[tuple[str, str], float]:
     }
 
 
-def paths_between(ends: Sequence[PathEnd], spans: Sequence[str]) -> Paths:
-    """All pairs with traffic enough to tell in one of the spans, or with trouble."""
+def loads_of(reports: Iterable[NodeReport]) -> Mapping[str, float]:
+    """How many processes want each processor of a node, of the nodes that tell."""
+    told = ((report.node, m.value) for report in reports for m in report.named(LOAD))
+    return {node: float(load) for node, load in told if is_number(load)}
+
+
+def paths_between(
+    ends: Sequence[PathEnd],
+    spans: Sequence[str],
+    loads: Mapping[str, float] = MappingProxyType({}),
+) -> Paths:
+    """All pairs with traffic enough to tell in one of the spans, or with trouble.
+
+    Args:
+        ends: What the nodes say of their paths.
+        spans: Which of their counters count: "_now", "" for since the connections were made.
+        loads: How many processes want each processor of a node.
+    """
     seen: dict[str, set[str]] = {}
     trouble: dict[frozenset[str], str] = {}
     # Quartiles of the good side: in a small fleet half of all paths lead to the one bad node.
@@ -105,7 +125,8 @@ def paths_between(ends: Sequence[PathEnd], spans: Sequence[str]) -> Paths:
     usual_ms = delays[len(delays) // 4] if delays else 0.0
     usual_mtu = mtus[len(mtus) * 3 // 4] if mtus else 0.0
     for end in sorted(ends, key=lambda end: (end.source, end.peer)):
-        what = _trouble(end, usual_ms, usual_mtu, spans)
+        late_ms = max(LATE_MS * _load(end, loads), LATE_RATIO * usual_ms)
+        what = _trouble(end, (usual_ms, late_ms), usual_mtu, spans)
         if what:
             trouble.setdefault(frozenset({end.source, end.peer}), f"{end.source}: {what}")
         if what or any(_sent(end, span) >= LEAST_SEGMENTS for span in spans):
@@ -123,8 +144,19 @@ def _sent(end: PathEnd, span: str) -> float:
     return end.values.get(f"segments{span}", 0.0)
 
 
-def _trouble(end: PathEnd, usual_ms: float, usual_mtu: float, spans: Sequence[str]) -> str:
-    """What is wrong on the path from a node to its peer; "" for nothing."""
+def _load(end: PathEnd, loads: Mapping[str, float]) -> float:
+    """Of the busier of its two hosts; at least 1, for an idle host answers no sooner."""
+    return max(1.0, loads.get(end.source, 1.0), loads.get(end.peer, 1.0))
+
+
+def _trouble(
+    end: PathEnd, delays_ms: tuple[float, float], usual_mtu: float, spans: Sequence[str]
+) -> str:
+    """What is wrong on the path from a node to its peer; "" for nothing.
+
+    `delays_ms` are the usual delay and the one from which on a path is late.
+    """
+    usual_ms, late_ms = delays_ms
     read = end.values
     if _is_dead(end):
         row = read["timeouts_in_a_row"]
@@ -133,7 +165,7 @@ def _trouble(end: PathEnd, usual_ms: float, usual_mtu: float, spans: Sequence[st
         lost, sent = read.get(f"lost{span}", 0.0), _sent(end, span)
         if sent >= LEAST_SEGMENTS and lost >= max(LEAST_LOST, LOST_SHARE * sent):
             return f"{lost / sent:.1%} of {sent:.0f} packets to {end.peer} were lost"
-    if end.delay_ms is not None and end.delay_ms >= max(LATE_MS, LATE_RATIO * usual_ms):
+    if end.delay_ms is not None and end.delay_ms >= late_ms:
         return f"{end.delay_ms:.3g} ms to {end.peer} and back, usually {usual_ms:.3g} ms"
     mtu = read.get("path_mtu")
     if mtu is not None and mtu < NARROW_SHARE * usual_mtu:

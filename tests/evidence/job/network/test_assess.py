@@ -230,6 +230,24 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
     assert {e.weight for e in found} <= {Weight.HINTS}
 
 
+@pytest.mark.parametrize(
+    ("delay_ms", "load", "named"),
+    [(8.0, 0.5, {"g02"}), (8.0, 3.0, set()), (50.2, 3.0, {"g02"}), (16.0, 3.0, {"g02"})],
+)
+def test_an_answer_of_a_busy_host_may_be_late_by_its_waits_for_a_processor(
+    delay_ms: float, load: float, named: set[str]
+) -> None:
+    """Of 5 to 10 ms a path was bad on hosts that were only busy."""
+    job = fleet(5)
+    bad = of_node(job, mesh(job), "g02", {"delay_ms": delay_ms})
+    busy = CheckResult(
+        "host.cpu", ProbeStatus.MEASURED, (Measurement("host.cpu.load_per_cpu", "", load),)
+    )
+    told = [replace(r, results=(*r.results, busy)) for r in reports(job, mesh(job), bad)]
+    status = JobStatus(job, (), 40, 70.0, stalled=True, silent=())
+    assert {item.subject.node for item in assess_network(status, told)} == named
+
+
 PAST = tuple(StepWindow(25 * n, 25, 1.0, wait_s=0.1) for n in range(4))
 WAITS_LONGER = StepHistory(PAST, StepWindow(100, 25, 2.0, wait_s=1.0))
 COMPUTES_LONGER = StepHistory(PAST, StepWindow(100, 25, 2.0, wait_s=0.1))
