@@ -1,11 +1,12 @@
-"""Why a late node is late: a setting of its GPUs that the same GPUs of the other nodes have not.
+"""Why a late node is late: a setting of its GPUs, or of its processors, that no other node has.
 
 A lower limit of power or a lower clock is often on purpose, and then it is everywhere. Where it is
 one node's, and this node is the one all others wait for, it is the reason. Parts of the card's own
 figures are compared, so that cards of two models are one fleet.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -15,7 +16,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
 
-CHECK = "gpu.clocks"
+CHECK, GOVERNOR = "gpu.clocks", "host.cpu.governor"
 
 LESS_SHARE = 0.9
 """A tenth less than the usual card's part is no spread between cards (own)."""
@@ -28,7 +29,7 @@ BUSY_PCT = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _CardRule:
     """A figure of a card as a part of another of its own, of which less makes it slow."""
 
     name: str
@@ -39,11 +40,11 @@ class _Rule:
 
 
 _RULES = (
-    _Rule(
+    _CardRule(
         "power_limit_w", "default_power_limit_w", FaultClass.THERMAL_POWER,
         "is limited to {share:.0%} of its usual power, the others to {usual:.0%}",
     ),
-    _Rule(
+    _CardRule(
         "sm_mhz", "max_sm_mhz", FaultClass.GPU_SLOW,
         "runs at {share:.0%} of its highest clock, the others at {usual:.0%}", when_busy=True,
     ),
@@ -55,7 +56,7 @@ _Shares = Mapping[tuple[str, str], float]
 def odd_settings(
     status: JobStatus, reports: Collection[NodeReport], late: Iterable[Evidence]
 ) -> Iterable[Evidence]:
-    """What the GPUs of late nodes have less of than those of the others, as sure as the lateness.
+    """What late nodes' GPUs have less of than the others', as sure as the lateness is.
 
     Args:
         status: The job.
@@ -74,6 +75,7 @@ def odd_settings(
         for (node, gpu), share in sorted(shares.items()):
             if node in weights and share < LESS_SHARE * usual:
                 yield _odd(rule, Subject(node, gpu), weights[node], share, usual)
+    yield from _odd_governors(status, reports, weights)
 
 
 def _names_a_late_node(item: Evidence) -> bool:
@@ -81,7 +83,7 @@ def _names_a_late_node(item: Evidence) -> bool:
     return named and item.weight in (Weight.CONVICTS, Weight.HINTS)
 
 
-def _shares(rule: _Rule, status: JobStatus, reports: Iterable[NodeReport]) -> _Shares:
+def _shares(rule: _CardRule, status: JobStatus, reports: Iterable[NodeReport]) -> _Shares:
     """The part by node and GPU, of cards that tell both figures and, where it matters, work."""
     shares: dict[tuple[str, str], float] = {}
     for report in reports:
@@ -97,7 +99,32 @@ def _shares(rule: _Rule, status: JobStatus, reports: Iterable[NodeReport]) -> _S
     return shares
 
 
-def _odd(rule: _Rule, subject: Subject, weight: Weight, share: float, usual: float) -> Evidence:
+def _odd_governors(
+    status: JobStatus, reports: Iterable[NodeReport], late: Container[str]
+) -> Iterable[Evidence]:
+    """Late nodes whose processors' clock is chosen otherwise than on most: a lead and no more."""
+    told = {
+        report.node: str(m.value)
+        for report in reports
+        for m in report.named(GOVERNOR)
+        if report.node in status.job.nodes
+    }
+    usual, nodes = Counter(told.values()).most_common(1)[0] if told else ("", 0)
+    for node, governor in sorted(told.items()):
+        if node in late and governor != usual and nodes * 2 > len(told) >= LEAST_NODES:
+            yield Evidence(
+                kind=GOVERNOR,
+                subject=Subject(node),
+                weight=Weight.CONTEXT,
+                fault=None,
+                role=Role.CONTEXT,
+                source="host.cpu",
+                text=f"{node}, which all others wait for: the clock of its processors is chosen by"
+                f" {governor!s:.40}, on {nodes} other nodes by {usual!s:.40}",
+            )
+
+
+def _odd(rule: _CardRule, subject: Subject, weight: Weight, share: float, usual: float) -> Evidence:
     words = rule.words.format(share=share, usual=usual)
     return Evidence(
         kind=f"job.gpu.{rule.name}",

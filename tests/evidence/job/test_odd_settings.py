@@ -35,13 +35,20 @@ def judge(
     )  # fmt: skip
     status = JobStatus(JOB, ranks, 950, 0.1, stalled=False, silent=(), history=history)
     found = assess_job(status, [_answer(node, {**FULL, **odd.get(node, {})}) for node in JOB.nodes])
-    return [item for item in found if item.source == "gpu.clocks"]
+    return [item for item in found if item.source in ("gpu.clocks", "host.cpu")]
 
 
 def _answer(node: str, values: Mapping[str, Value]) -> NodeReport:
-    rows = tuple(Measurement(f"gpu.clocks.{name}", "gpu:0", v) for name, v in values.items())
+    governor = values.get("governor")
+    rows = tuple(
+        Measurement(f"gpu.clocks.{name}", "gpu:0", value)
+        for name, value in values.items()
+        if name != "governor"
+    )
     check = CheckResult("gpu.clocks", ProbeStatus.MEASURED, rows)
-    return NodeReport(node, Outcome.ANSWERED, (check,))
+    told = () if governor is None else (Measurement("host.cpu.governor", "", governor),)
+    host = CheckResult("host.cpu", ProbeStatus.MEASURED, told)
+    return NodeReport(node, Outcome.ANSWERED, (check, host))
 
 
 @pytest.mark.parametrize(
@@ -76,3 +83,12 @@ def test_cards_of_two_models_and_idle_ones_are_no_odd_ones() -> None:
     assert judge({LATE: smaller}) == []
     assert judge({LATE: {"sm_mhz": 345, "busy_pct": 0}}) == []
     assert judge({LATE: {"default_power_limit_w": 0.0}}) == []
+
+
+def test_a_late_nodes_own_governor_is_a_lead() -> None:
+    saving = {node: {"governor": "performance"} for node in JOB.nodes}
+    (item,) = judge({**saving, LATE: {"governor": "powersave"}})
+    assert (item.subject.node, item.weight, item.fault) == (LATE, Weight.CONTEXT, None)
+    assert "is chosen by powersave, on 7 other nodes by performance" in item.text
+    assert judge({**saving, LATE: {"governor": "powersave"}}, late=6) == []
+    assert judge({node: {"governor": "powersave"} for node in JOB.nodes}) == []

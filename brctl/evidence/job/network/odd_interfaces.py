@@ -23,7 +23,7 @@ _DOWN = (("fabric.ibport.state", "ACTIVE"), ("fabric.eth.carrier", True))
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _PortRule:
     """One reading of an interface, of which less than the others have is worse."""
 
     kind: str
@@ -33,17 +33,17 @@ class _Rule:
 
 
 PACKET_SIZES = (
-    _Rule(
+    _PortRule(
         "fabric.eth.mtu", FaultClass.NETWORK_ETH,
         "sends packets of {value:.0f} bytes", "send {value:.0f}",
     ),
 )  # fmt: skip
 RATES = (
-    _Rule(
+    _PortRule(
         "fabric.ibport.gbit_per_s", FaultClass.NETWORK_IB,
         "runs at {value:.0f} Gbit/s", "run at {value:.0f}",
     ),
-    _Rule(
+    _PortRule(
         "fabric.eth.gbit_per_s", FaultClass.NETWORK_ETH,
         "runs at {value:.0f} Gbit/s", "run at {value:.0f}",
     ),
@@ -51,7 +51,7 @@ RATES = (
 
 
 def odd_interfaces(
-    status: JobStatus, reports: Collection[NodeReport], rules: Iterable[_Rule], weight: Weight
+    status: JobStatus, reports: Collection[NodeReport], rules: Iterable[_PortRule], weight: Weight
 ) -> Iterable[Evidence]:
     """Few nodes of the job whose interface of one name has less than the others'."""
     for rule in rules:
@@ -67,7 +67,7 @@ def odd_interfaces(
 
 
 def _odd(
-    rule: _Rule, node: str, nic: str, value: float, others: str, nodes: int, weight: Weight
+    rule: _PortRule, node: str, nic: str, value: float, others: str, nodes: int, weight: Weight
 ) -> Evidence:
     name = nic.partition(":")[2] or nic
     return Evidence(
