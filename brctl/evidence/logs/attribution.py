@@ -158,8 +158,15 @@ def _explains(other: Weighed, item: Weighed, window_s: float) -> bool:
 
 
 def _is_near(item: Weighed, other: Weighed, window_s: float) -> bool:
+    """Whether two lie close enough in time; what one GPU does over hours is one trouble."""
     gap = seconds_between(other.event, item.event)
-    return gap is None or abs(gap) <= window_s
+    return gap is None or abs(gap) <= window_s or _is_on_card(item, other)
+
+
+def _is_on_card(item: Weighed, other: Weighed) -> bool:
+    """Whether the bus speaks of a function of the GPU that the other line names."""
+    gpu, device = other.event.fields.get("gpu", ""), item.event.fields.get("device", "")
+    return ":" in gpu and device.partition(".")[0] == gpu.partition(".")[0]
 
 
 def _says_more(one: Weighed, other: Weighed) -> bool:

@@ -192,3 +192,12 @@ def test_a_driver_without_a_window_to_its_card_is_stopped_by_the_bus() -> None:
     start = "kernel: NVRM: GPU 0000:9a:00.0: RmInitAdapter failed! (0x24:0x72:1556)"
     assert classify(log=[*windows, start]).fault is FaultClass.PCIE
     assert classify(log=[start, *windows]).fault is FaultClass.DRIVER_FIRMWARE
+
+
+def test_a_bus_that_complains_of_the_card_that_is_lost_later_is_no_other_fault() -> None:
+    """Hours pass between a function of a GPU that does not answer and the driver's own word."""
+    asleep = "Mar  2 04:10:01 q17 kernel: vfio-pci 0000:{}:00.1: Unable to change power state from D3cold to D0, device inaccessible"
+    lost = "Mar  2 09:10:01 q17 kernel: NVRM: Xid (PCI:0000:9a:00): 79, GPU has fallen off the bus."
+    assert classify(log=[asleep.format("9a"), lost]).fault is FaultClass.GPU_LOST
+    elsewhere = classify(log=[asleep.format("1b"), lost])
+    assert FaultClass.PCIE in {elsewhere.fault, *(fault for fault, _ in elsewhere.alternatives)}
