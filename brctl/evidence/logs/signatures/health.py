@@ -153,10 +153,10 @@ _RESULTS = (
 )  # fmt: skip
 
 _FOUND_NONE = (
-    healthy("well.found-none", ("no ", "none ", "0 "), 0.62, "checks that say what they looked for and did not find",
+    healthy("well.found-none", (" detected", " found", " observed", " reported", " logged", " encountered"), 0.62, "checks that say what they looked for and did not find",
             r"\b(?:[Nn]o|[Nn]one of the|(?<![\d.:#-])0) (?:[\w-]+ ){0,3}(?:errors?|faults?|failures?|stragglers?|problems?|issues?|mismatch\w*|anomal\w+|leaks?|violations?|bad (?:blocks|sectors|nodes|links|rows)|miscompares|corruptions?)"
-            r"(?: \w+){0,2} (?:(?:were |was |have been )?(?:detected|found|observed|reported|seen|logged|encountered))\b"),
-    healthy("well.verdict-row", ("ok", "pass", "success", "healthy", "optimal"), 0.62, "tools that print a verdict for each thing they looked at",
+            r"(?: \w+){0,2} (?:(?:were |was |have been )?(?:detected|found|observed|reported|logged|encountered))\b"),
+    healthy("well.verdict-row", (" ok", "pass", "success", "healthy", "optimal"), 0.62, "tools that print a verdict for each thing they looked at",
             r"^\W{0,4}(?:\S{1,24}: )?[\w /()%.#-]{2,48}?(?:\s*[:=|]|\.{3,}|\s*\]\]|(?<=\w)_\w+)\s*(?:OK|PASS(?:ED)?|[Pp]ass(?:ed)?|SUCCESS|[Ss]uccess|[Hh]ealthy|HEALTHY|[Oo]ptimal|ok)\s*\|?\s*$"),
     healthy("well.optimized", ("optimization ", "optimisation ", "best val", "best dev", "best test", "best model", "best epoch"), 0.7, "training scripts at their end",
             r"\b[Oo]ptimi[sz]ation (?:is )?(?:complete|finished|done)\b|\b[Bb]est (?:validation|val|test|dev|model|epoch)\b.{0,60}[:=]? \d[\d.]*"),
