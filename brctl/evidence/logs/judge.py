@@ -67,7 +67,8 @@ def judge(
     if not (_rests_on_site(likeliest, weighed) or _is_bare_stop(likeliest, weighed)):
         of_words = _rests_on_words(likeliest, weighed)
         likeliest, stated = second_opinion(likeliest, stated, words, of_words=of_words)
-    winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
+    claimed = is_claimed(likeliest, stated, weighed, heard=bool(words))
+    winner = likeliest if claimed else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
     return LogVerdict(

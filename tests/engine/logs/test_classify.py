@@ -116,15 +116,21 @@ def test_both_engines_give_the_same_events(classifier: Classifier) -> None:
     assert len(fast) > len(EXAMPLES)
 
 
-def test_an_unread_line_of_a_component_is_claimed(classifier: Classifier, tmp_path: Path) -> None:
-    """No rule knows the line; what speaks and that it failed is plain, and the words agree."""
+def test_unread_lines_of_a_component_are_claimed_and_one_is_a_lead(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """No rule knows them; what speaks and that it failed is plain. Once it may be in passing."""
     path = tmp_path / "messages"
-    path.write_bytes(
-        b"Jul  5 03:01:47 g7 kernel: mpt9sas_cm1: event queue is stuck, host blocked\n"
-    )
-    found = classifier.classify_paths([path]).overall
-    assert found.fault is FaultClass.STORAGE_CHECKPOINT
-    assert 0.5 < found.probability < 0.9
+    line = "Jul  5 03:01:4%d g7 kernel: mpt9sas_cm1: event queue is stuck, host blocked\n"
+    path.write_text(line % 7)
+    once = classifier.classify_paths([path]).overall
+    assert once.fault is FaultClass.UNKNOWN
+    assert once.leads[0].fault is FaultClass.STORAGE_CHECKPOINT
+    other = "Jul  5 03:01:49 g7 kernel: mpt9sas_cm1: reply queue %s is dead, port offline\n"
+    path.write_text(line % 7 + line % 8 + other % "two" + other % "three")
+    often = classifier.classify_paths([path]).overall
+    assert often.fault is FaultClass.STORAGE_CHECKPOINT
+    assert 0.5 < often.probability < 0.9
 
 
 def test_an_unread_line_speaks_against_a_weak_proof_of_health_when_it_comes_thrice(

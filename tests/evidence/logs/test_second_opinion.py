@@ -39,15 +39,17 @@ def test_agreement_makes_surer_and_never_sure() -> None:
 
 
 def test_a_component_by_its_name_is_no_surer_for_the_same_words() -> None:
-    """Two readers of one word are one witness."""
+    """Two readers of one word are one witness: a single line stays a lead."""
     words = {FaultClass.NETWORK_IB: 0.9}
     event = component_event(
         {1: "infiniband ibx0: post of work failed: -12"}, "a.log", known_to_none
     )
     assert event is not None
     alone, both = (judge("a.log", [event], words=heard) for heard in (NO_WORDS, words))
-    assert both.fault is FaultClass.NETWORK_IB
-    assert both.probability == alone.probability
+    assert alone.fault is FaultClass.NETWORK_IB
+    assert both.fault is FaultClass.UNKNOWN
+    assert both.leads[0].fault is FaultClass.NETWORK_IB
+    assert both.leads[0].probability == alone.probability
 
 
 def known_to_none(_: str) -> bool:
