@@ -127,11 +127,11 @@ _NAME_LENGTH = 16
 def parse_progress(text: str) -> ProgressRow | None:
     """The row a log line of Megatron, DeepSpeed, Hugging Face, Lightning or plain shape reports."""
     lowered = text.lower()
-    if _EVALUATED.match(lowered):
-        return None
     loss = next((m for m in _LOSS.finditer(lowered) if _is_training(lowered, m.start())), None)
     norm = _NORM.search(lowered)
     if loss is None and norm is None:
+        return None
+    if norm is None and loss is not None and _is_of_evaluation(lowered, loss):
         return None
     step = _STEP.search(lowered)
     return ProgressRow(
@@ -139,6 +139,11 @@ def parse_progress(text: str) -> ProgressRow | None:
         loss=float(loss["value"]) if loss else None,
         grad_norm=float(norm["value"]) if norm else None,
     )
+
+
+def _is_of_evaluation(lowered: str, loss: re.Match[str]) -> bool:
+    """Whether a row tells of an evaluation; not finite, a loss is trouble wherever it stands."""
+    return bool(_EVALUATED.match(lowered)) and math.isfinite(float(loss["value"]))
 
 
 def _is_training(text: str, start: int) -> bool:

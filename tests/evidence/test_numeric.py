@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+import pytest
+
 from brctl.evidence.numeric import NumericTrouble, NumericWatch, ProgressRow, parse_progress
 
 
@@ -77,3 +79,21 @@ def test_progress_lines_of_several_frameworks_are_read() -> None:
     assert plain.loss is not None
     assert math.isnan(plain.loss)
     assert parse_progress("glossary: 3") is None
+
+
+@pytest.mark.parametrize(
+    ("row", "loss"),
+    [
+        ("Test: [120/500]  loss 0.91", None),
+        ("Validation: step 5 loss nan", math.nan),
+        ("test[1234]: iteration 10/100 | lm loss: 2.5 | grad norm: 1.1", 2.5),
+        ("test[1234]: iteration 10/100 | lm loss: nan | grad norm: nan", math.nan),
+    ],
+)
+def test_a_row_of_an_evaluation_is_left_out_unless_it_is_not_finite(
+    row: str, loss: float | None
+) -> None:
+    """A job may be called `test`, and its tag begins each line; NaN is trouble wherever it is."""
+    read = parse_progress(row)
+    found = read.loss if read else None
+    assert found == loss or (found is not None and loss is not None and math.isnan(found + loss))

@@ -91,21 +91,23 @@ def _filed(verdict: Verdict, before: list[StoredVerdict]) -> StoredVerdict:
     return StoredVerdict(verdict, VerdictState.OPEN)
 
 
-def close_acted_on(state_dir: Path, verdict_id: str, run: str) -> None:
+def close_acted_on(state_dir: Path, verdict_id: str, run: str, began: datetime) -> None:
     """An open verdict that a run has acted on is no longer proposed; others stay as they are.
 
-    Looks taken while the run waited for a person said the same anew: those are acted on as well.
+    Looks taken while the run waited for a person said the same anew: those are acted on as well,
+    and what says it after the run went on, `began`, shows that the action did not help.
     """
     if not _path(state_dir, verdict_id).is_file():
         return
     acted_on = load(state_dir, verdict_id).verdict
     for stored in load_all(state_dir):
-        if stored.state is VerdictState.OPEN and _says_the_same(stored.verdict, acted_on):
+        if stored.state is VerdictState.OPEN and _was_meant(stored.verdict, acted_on, began):
             save(state_dir, replace(stored, state=VerdictState.ACTED_ON, note=run))
 
 
-def _says_the_same(one: Verdict, other: Verdict) -> bool:
-    return (one.job, one.fault, one.nodes) == (other.job, other.fault, other.nodes)
+def _was_meant(one: Verdict, acted_on: Verdict, began: datetime) -> bool:
+    same = (one.job, one.fault, one.nodes) == (acted_on.job, acted_on.fault, acted_on.nodes)
+    return one.id == acted_on.id or (same and one.decided_at <= began)
 
 
 def load(state_dir: Path, verdict_id: str) -> StoredVerdict:

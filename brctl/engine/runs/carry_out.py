@@ -123,7 +123,7 @@ async def _carry_out(
         for verdict_id in (
             (inputs.verdict_id, *request.also) if ending.result is RunState.OK else ()
         ):
-            close_acted_on(context.state_dir, verdict_id, run_dir.name)
+            close_acted_on(context.state_dir, verdict_id, run_dir.name, started)
         session.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},
