@@ -5,7 +5,14 @@ from collections.abc import Iterable, Mapping
 from brctl.evidence.job.data.waits import waits_for_data
 from brctl.evidence.job.kernel_waits import waits_for_files
 from brctl.evidence.job.long_phases import at_work
-from brctl.evidence.job.missing import UNASKED, kernel_runs, left_over, waits_for_one, who_waits
+from brctl.evidence.job.missing import (
+    UNASKED,
+    all_elsewhere,
+    kernel_runs,
+    left_over,
+    waits_for_one,
+    who_waits,
+)
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import PAUSE_SHARE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -23,7 +30,7 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
     many = len(status.silent) > max(1, len(status.job.nodes) // 4)
     for node in status.silent:
         detail = reports[node].detail if node in reports else "was not asked"
-        excuse = _who_else(status, reports) if kernel_runs(node, reports) else ""
+        excuse = _who_else(status) if kernel_runs(node, reports) else ""
         yield Evidence(
             kind=SILENT_NODE,
             subject=Subject(node),
@@ -36,13 +43,16 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
         )
 
 
-def _who_else(status: JobStatus, reports: Mapping[str, NodeReport]) -> str:
-    """Why the job stands still without a node whose kernel still runs; "" when only it is left."""
-    _, absent = who_waits(status, reports)
+def _who_else(status: JobStatus) -> str:
+    """Who may keep the job waiting beside a node whose kernel still runs; "" when only it is left.
+
+    A rank in an exchange is excused by that node and clears it no less: nobody knows which it is.
+    """
+    _, absent = all_elsewhere(status)
     if not absent:
         return ""
     ranks = ", ".join(str(view.rank) for view in absent[:4])
-    return f"; its kernel takes connections, and the job waits for rank {ranks} elsewhere"
+    return f"; its kernel takes connections, and the job may wait for rank {ranks} elsewhere"
 
 
 def silent_but_training(status: JobStatus) -> Iterable[Evidence]:

@@ -32,6 +32,12 @@ def who_waits(
 
     A phase is written a moment before it is entered: where all stand in one place, all wait.
     """
+    waiting, absent = all_elsewhere(status)
+    return waiting, _not_in_exchange(absent, status, reports)
+
+
+def all_elsewhere(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
+    """The same, with those that may only wait in an exchange for somebody who is missing."""
     waiting = [v for v in status.ranks if _waits(v)]
     stacks = {v.stack for v in status.ranks if v.alive}
     alike = len(stacks) == 1 and () not in stacks and any(v.alive for v in waiting)
@@ -41,7 +47,7 @@ def who_waits(
         if v.alive and not _waits(v) and _has_place(v) and not is_leaving(v)
         and (v.stopped_by or not alike) and not _is_of_another_time(v, now)
     ]  # fmt: skip
-    return waiting, _not_in_exchange(absent, status, reports) if waiting else []
+    return waiting, absent if waiting else []
 
 
 def _waits(view: RankView) -> bool:

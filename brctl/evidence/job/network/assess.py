@@ -7,11 +7,13 @@ little traffic to tell is neither.
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import combinations
 from statistics import median
 
+from brctl.evidence.job.busy_hosts import are_busy
 from brctl.evidence.job.history import CAUSE_SHARE, slow_down, usual_pace
-from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, RATES, odd_interfaces
+from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, odd_interfaces, odd_rates
 from brctl.evidence.job.network.paths import (
     CHECK,
     PathEnd,
@@ -53,22 +55,58 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
     ends = path_ends_of(status, reports)
     paths = paths_between(ends, spans, loads_of(reports))
-    odd = odd or tuple(_odd_rates(status, reports))
     if odd:
         return odd
+    rates = tuple(_odd_rates(status, reports, paths))
+    told = any(item.weight is Weight.CONVICTS for item in rates)
+    slow = busiest(ends) if _waits_longer(status) and not told else None
+    found = _of_paths(status, paths, slow, weight)
+    return (*found, *rates, *_late_hosts(paths, reports))
+
+
+def _of_paths(
+    status: JobStatus, paths: Paths, slow: PathEnd | None, weight: Weight
+) -> tuple[Evidence, ...]:
+    """The nodes whose paths are all bad, else the one slow path, else what no node explains."""
     if nodes := _centres(paths):
         return tuple(_of_node(node, paths, weight) for node in nodes)
-    if (slow := busiest(ends)) is not None and _waits_longer(status):
+    if slow is not None:
         return (_slow_path(slow),)
     return (_nobodys(paths, _weight_of_none(status, paths)),) if paths.trouble else ()
 
 
-def _odd_rates(status: JobStatus, reports: Collection[NodeReport]) -> Iterable[Evidence]:
-    """Ports slower than the others' of their name, where steps wait for them, or nobody knows."""
-    if _waits_longer(status):
-        yield from odd_interfaces(status, reports, RATES, Weight.CONVICTS)
-    elif status.stalled is False and usual_pace(status) is None:
-        yield from odd_interfaces(status, reports, RATES, Weight.HINTS)
+def _odd_rates(
+    status: JobStatus, reports: Collection[NodeReport], paths: Paths
+) -> Iterable[Evidence]:
+    """Ports slower than the others' of their name, where steps wait for them, or nobody knows.
+
+    A bad path elsewhere is seen, and that a step waits for a port is inferred: then it is a hint.
+    """
+    longer = _waits_longer(status)
+    if not longer and (status.stalled is not False or usual_pace(status) is not None):
+        return
+    for item in odd_rates(status, reports):
+        elsewhere = any(item.subject.node not in pair for pair in paths.trouble)
+        yield item if longer and not elsewhere else replace(item, weight=Weight.HINTS)
+
+
+def _late_hosts(paths: Paths, reports: Collection[NodeReport]) -> Iterable[Evidence]:
+    """Answers that are late where a host is busy: a hint, where most hosts are busy no lead."""
+    if not paths.busy:
+        return
+    shared = frozenset.intersection(*paths.busy)
+    every = are_busy(reports)
+    words = "; ".join(paths.busy[pair] for pair in sorted(paths.busy, key=sorted)[:3])
+    yield Evidence(
+        kind="job.network.late",
+        subject=Subject(next(iter(shared)) if len(shared) == 1 else ""),
+        weight=Weight.CONTEXT if every else Weight.HINTS,
+        fault=FaultClass.NETWORK_LINK,
+        role=Role.CONTEXT if every else Role.ROOT,
+        source=CHECK,
+        text=f"answers are late, and one of their hosts is busy, which may be all: {words}",
+        raw=words,
+    )
 
 
 def _waits_longer(status: JobStatus) -> bool:

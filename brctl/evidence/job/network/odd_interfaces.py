@@ -2,12 +2,13 @@
 
 Interfaces of one name are compared. Smaller packets stop a job or slow it. A lower rate stops none:
 it is what steps wait for that became longer in collectives, and where a job goes on as it used to
-it says nothing.
+it says nothing. No check tells which Ethernet port carries the job: where a node has several, or
+active RDMA ports that are read by themselves, a slower one may be that of its management.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -38,16 +39,31 @@ PACKET_SIZES = (
         "sends packets of {value:.0f} bytes", "send {value:.0f}",
     ),
 )  # fmt: skip
-RATES = (
-    _PortRule(
-        "fabric.ibport.gbit_per_s", FaultClass.NETWORK_IB,
-        "runs at {value:.0f} Gbit/s", "run at {value:.0f}",
-    ),
-    _PortRule(
-        "fabric.eth.gbit_per_s", FaultClass.NETWORK_ETH,
-        "runs at {value:.0f} Gbit/s", "run at {value:.0f}",
-    ),
-)  # fmt: skip
+_RDMA_RATE, _ETHERNET_RATE = (
+    _PortRule(kind, fault, "runs at {value:.0f} Gbit/s", "run at {value:.0f}")
+    for kind, fault in (
+        ("fabric.ibport.gbit_per_s", FaultClass.NETWORK_IB),
+        ("fabric.eth.gbit_per_s", FaultClass.NETWORK_ETH),
+    )
+)
+
+
+def odd_rates(status: JobStatus, reports: Collection[NodeReport]) -> Iterable[Evidence]:
+    """Ports slower than those of their name; a hint where the job may use another one."""
+    yield from odd_interfaces(status, reports, (_RDMA_RATE,), Weight.CONVICTS)
+    only = {report.node for report in reports if _is_only_port(report)}
+    for item in odd_interfaces(status, reports, (_ETHERNET_RATE,), Weight.CONVICTS):
+        yield item if item.subject.node in only else replace(item, weight=Weight.HINTS)
+
+
+def _is_only_port(report: NodeReport) -> bool:
+    """Whether all that a node sends passes one Ethernet port, for it has no other that is up."""
+    down = _down(report)
+    ports = {m.subject for m in report.named("fabric.eth.carrier")} | {
+        m.subject for m in report.named(_ETHERNET_RATE.kind)
+    }
+    rdma = {m.subject for m in report.named("fabric.ibport.state")}
+    return len(ports - down) == 1 and rdma <= down
 
 
 def odd_interfaces(

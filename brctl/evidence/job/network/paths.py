@@ -1,7 +1,7 @@
 """The paths between a job's nodes: what the kernels at both ends say, and which of them are bad."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from brctl.evidence.operators import is_number
@@ -27,9 +27,12 @@ TIMEOUTS_IN_A_ROW = 3
 LATE_MS = 5.0
 LATE_RATIO = 10.0
 """Later than this and so many times a good path's is a sick path inside one site (own). On a host
-with more to do than processors an answer waits for one as well: so many times as long."""
+with more to do than processors an answer may wait for one as well: so many times as long."""
 
 LOAD = "host.cpu.load_per_cpu"
+LOAD_EXCUSES = 4.0
+"""No load makes an answer later than that: it also counts those that wait for a disk or a file
+server, behind a sick network say, and they take no processor (own)."""
 
 NARROW_SHARE = 0.7
 """Of the usual packet size: a path that carries less was set up, or discovered, differently."""
@@ -55,11 +58,13 @@ class Paths:
 
     Attributes:
         dead: Those of the bad ones on which nothing is acknowledged.
+        busy: Those that are late, by no more than a busy host may explain, and are not bad.
     """
 
     seen: Mapping[str, frozenset[str]]
     trouble: Mapping[frozenset[str], str]
     dead: frozenset[frozenset[str]] = frozenset()
+    busy: Mapping[frozenset[str], str] = field(default_factory=dict)
 
     def bad_peers(self, node: str) -> tuple[str, ...]:
         """Those of its peers to which its path is bad."""
@@ -119,21 +124,26 @@ def paths_between(
     """
     seen: dict[str, set[str]] = {}
     trouble: dict[frozenset[str], str] = {}
+    busy: dict[frozenset[str], str] = {}
     # Quartiles of the good side: in a small fleet half of all paths lead to the one bad node.
     delays = sorted(end.delay_ms for end in ends if end.delay_ms is not None)
     mtus = sorted(end.values["path_mtu"] for end in ends if "path_mtu" in end.values)
     usual_ms = delays[len(delays) // 4] if delays else 0.0
     usual_mtu = mtus[len(mtus) * 3 // 4] if mtus else 0.0
     for end in sorted(ends, key=lambda end: (end.source, end.peer)):
+        pair = frozenset({end.source, end.peer})
         late_ms = max(LATE_MS * _load(end, loads), LATE_RATIO * usual_ms)
         what = _trouble(end, (usual_ms, late_ms), usual_mtu, spans)
         if what:
-            trouble.setdefault(frozenset({end.source, end.peer}), f"{end.source}: {what}")
+            trouble.setdefault(pair, f"{end.source}: {what}")
+        elif end.delay_ms is not None and end.delay_ms >= max(LATE_MS, LATE_RATIO * usual_ms):
+            busy.setdefault(pair, f"{end.source}: {_late(end, usual_ms)}")
         if what or any(_sent(end, span) >= LEAST_SEGMENTS for span in spans):
             for one, other in ((end.source, end.peer), (end.peer, end.source)):
                 seen.setdefault(one, set()).add(other)
     dead = frozenset(frozenset({end.source, end.peer}) for end in ends if _is_dead(end))
-    return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble, dead)
+    busy = {pair: words for pair, words in busy.items() if pair not in trouble}
+    return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble, dead, busy)
 
 
 def _is_dead(end: PathEnd) -> bool:
@@ -145,8 +155,12 @@ def _sent(end: PathEnd, span: str) -> float:
 
 
 def _load(end: PathEnd, loads: Mapping[str, float]) -> float:
-    """Of the busier of its two hosts; at least 1, for an idle host answers no sooner."""
-    return max(1.0, loads.get(end.source, 1.0), loads.get(end.peer, 1.0))
+    """Of the busier of its two hosts, bounded; at least 1: an idle host answers no sooner."""
+    return min(LOAD_EXCUSES, max(1.0, loads.get(end.source, 1.0), loads.get(end.peer, 1.0)))
+
+
+def _late(end: PathEnd, usual_ms: float) -> str:
+    return f"{end.delay_ms:.3g} ms to {end.peer} and back, usually {usual_ms:.3g} ms"
 
 
 def _trouble(
@@ -166,7 +180,7 @@ def _trouble(
         if sent >= LEAST_SEGMENTS and lost >= max(LEAST_LOST, LOST_SHARE * sent):
             return f"{lost / sent:.1%} of {sent:.0f} packets to {end.peer} were lost"
     if end.delay_ms is not None and end.delay_ms >= late_ms:
-        return f"{end.delay_ms:.3g} ms to {end.peer} and back, usually {usual_ms:.3g} ms"
+        return _late(end, usual_ms)
     mtu = read.get("path_mtu")
     if mtu is not None and mtu < NARROW_SHARE * usual_mtu:
         return f"packets to {end.peer} may have {mtu:.0f} bytes, usually {usual_mtu:.0f}"

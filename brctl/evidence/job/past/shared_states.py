@@ -40,8 +40,8 @@ def without_shared_states(
 def _everywhere(told: Set[Evidence], status: JobStatus, latest: datetime) -> set[str]:
     """The ports unplugged at every node; of all addresses where each node lacks as many alike.
 
-    Alike are ports that are the same one of their adapters, its second say: where another one is
-    unplugged, the adapter's first, it may be the one that is used.
+    Alike are the second ports of adapters, or the third: their first ones have a cable. A first
+    or only port is like those of its own address alone, for it may be the one that is used.
     """
     nodes = set(status.job.nodes) - set(status.silent)
     old = {i.subject for i in told} - {i.subject for i in told if i.at is None or i.at >= latest}
@@ -56,8 +56,9 @@ def _everywhere(told: Set[Evidence], status: JobStatus, latest: datetime) -> set
 
 
 def _which(port: str) -> str:
-    """Which of its adapter's ports it is, by its PCI function; a name without one is its own."""
-    return port.rpartition(".")[2]
+    """Which of its adapter's ports it is, by its PCI function; a first or only one is its own."""
+    function = port.rpartition(".")[2]
+    return port if function == "0" else function
 
 
 def _context(item: Evidence) -> Evidence:

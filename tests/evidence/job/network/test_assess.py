@@ -230,22 +230,44 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
     assert {e.weight for e in found} <= {Weight.HINTS}
 
 
-@pytest.mark.parametrize(
-    ("delay_ms", "load", "named"),
-    [(8.0, 0.5, {"g02"}), (8.0, 3.0, set()), (50.2, 3.0, {"g02"}), (16.0, 3.0, {"g02"})],
-)
-def test_an_answer_of_a_busy_host_may_be_late_by_its_waits_for_a_processor(
-    delay_ms: float, load: float, named: set[str]
-) -> None:
-    """Of 5 to 10 ms a path was bad on hosts that were only busy."""
+def late_where_busy(delay_ms: float, load: float, elsewhere: float) -> Evidence:
+    """All paths of g02, whose host has one load and all others another."""
     job = fleet(5)
     bad = of_node(job, mesh(job), "g02", {"delay_ms": delay_ms})
-    busy = CheckResult(
-        "host.cpu", ProbeStatus.MEASURED, (Measurement("host.cpu.load_per_cpu", "", load),)
-    )
-    told = [replace(r, results=(*r.results, busy)) for r in reports(job, mesh(job), bad)]
+    told = [
+        replace(r, results=(*r.results, CheckResult("host.cpu", ProbeStatus.MEASURED, (
+            Measurement("host.cpu.load_per_cpu", "", load if r.node == "g02" else elsewhere),
+        ))))
+        for r in reports(job, mesh(job), bad)
+    ]  # fmt: skip
     status = JobStatus(job, (), 40, 70.0, stalled=True, silent=())
-    assert {item.subject.node for item in assess_network(status, told)} == named
+    (item,) = assess_network(status, told)
+    assert item.subject.node == "g02"
+    return item
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "load", "weight"),
+    [(8.0, 0.5, Weight.CONVICTS), (8.0, 3.0, Weight.CONTEXT),
+     (50.2, 3.0, Weight.CONVICTS), (16.0, 3.0, Weight.CONVICTS)],
+)  # fmt: skip
+def test_an_answer_of_a_busy_host_may_be_late_by_its_waits_for_a_processor(
+    delay_ms: float, load: float, weight: Weight
+) -> None:
+    """Of 5 to 10 ms a path was bad on hosts that were only busy."""
+    assert late_where_busy(delay_ms, load, load).weight is weight
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "load", "elsewhere", "weight"),
+    [(200.0, 60.0, 0.5, Weight.CONVICTS), (200.0, 1e12, 1e12, Weight.CONVICTS),
+     (8.0, 60.0, 0.5, Weight.HINTS)],
+)  # fmt: skip
+def test_no_load_hides_a_sick_path(
+    delay_ms: float, load: float, elsewhere: float, weight: Weight
+) -> None:
+    """Load counts waits for a file server too: 200 ms behind a sick network were nothing."""
+    assert late_where_busy(delay_ms, load, elsewhere).weight is weight
 
 
 PAST = tuple(StepWindow(25 * n, 25, 1.0, wait_s=0.1) for n in range(4))
@@ -297,6 +319,44 @@ def test_a_slower_port_that_no_step_waits_longer_for_is_nothing_to_the_job(
 def test_a_slower_port_stops_no_job_and_one_that_is_down_has_no_rate() -> None:
     assert slow_port(StepHistory(), stalled=True) == ()
     assert slow_port(WAITS_LONGER, state="DOWN") == ()
+
+
+def rates_of(job: Job, nic: str, *, slow: str, rdma: bool = False) -> dict[str, CheckResult]:
+    """An Ethernet port that all nodes have at 10 Gbit/s, and the slow one at 1."""
+    return {
+        node: CheckResult("fabric.eth", ProbeStatus.MEASURED, (
+            Measurement("fabric.eth.gbit_per_s", nic, 1 if node == slow else 10),
+            Measurement("fabric.ibport.state", "nic:mlx5_0", "ACTIVE" if rdma else "DOWN"),
+        ))
+        for node in job.nodes
+    }  # fmt: skip
+
+
+def with_rates(answers: list[NodeReport], *rates: Mapping[str, CheckResult]) -> list[NodeReport]:
+    return [replace(a, results=(*a.results, *(r[a.node] for r in rates))) for a in answers]
+
+
+def test_a_slower_port_takes_no_word_from_the_paths() -> None:
+    """One of g03's management convicted it, while all paths of g02 lost packets."""
+    job = fleet(5)
+    status = replace(longer_steps(job), history=WAITS_LONGER)
+    sick = reports(job, mesh(job), of_node(job, mesh(job), "g02", LOSSY))
+    path, port = assess_network(status, with_rates(sick, rates_of(job, "nic:eno1", slow="g03")))
+    assert (path.subject.node, path.weight) == ("g02", Weight.CONVICTS)
+    assert (port.subject.node, port.weight) == ("g03", Weight.HINTS)
+
+
+def test_only_an_ethernet_port_that_the_job_has_to_use_convicts() -> None:
+    job = fleet(5)
+    status = replace(longer_steps(job), history=WAITS_LONGER)
+    sound = reports(job, mesh(job), {})
+    only, beside = rates_of(job, "nic:eno1", slow="g03"), rates_of(job, "nic:eth0", slow="")
+    rdma = rates_of(job, "nic:eno1", slow="g03", rdma=True)
+    for rates, weight in (
+        ((only,), Weight.CONVICTS), ((only, beside), Weight.HINTS), ((rdma,), Weight.HINTS),
+    ):  # fmt: skip
+        (item,) = assess_network(status, with_rates(sound, *rates))
+        assert (item.subject.node, item.weight) == ("g03", weight)
 
 
 def test_a_dead_path_that_every_rank_waits_for_is_what_stops_the_job() -> None:

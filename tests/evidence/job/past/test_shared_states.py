@@ -70,8 +70,13 @@ def test_spare_ports_of_other_addresses_are_shared_where_each_node_has_as_many()
 def test_a_used_port_is_a_lead_where_every_other_node_has_a_spare_one() -> None:
     """Its node has as many unplugged as each other: one, the first of its adapter."""
     job = status(stalled=False, progress_age_s=0.1, history=STEADY)
-    used = [unplugged(JOB.nodes[0], port="pci:17:00.0"), *EVERYWHERE[1:]]
-    assert without_shared_states(used, job, NOW) == tuple(used)
+    used = unplugged(JOB.nodes[0], port="pci:17:00.0")
+    told = [used, *EVERYWHERE[1:]]
+    assert without_shared_states(told, job, NOW) == tuple(told)
+    single = [used, *(unplugged(node, port="pci:c1:00.0") for node in JOB.nodes[1:])]
+    assert without_shared_states(single, job, NOW) == tuple(single)
+    spare = [unplugged(node, port="pci:c1:00.0") for node in JOB.nodes]
+    assert {i.weight for i in without_shared_states(spare, job, NOW)} == {Weight.CONTEXT}
 
 
 def test_links_that_went_down_everywhere_had_been_up() -> None:
