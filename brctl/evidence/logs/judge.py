@@ -22,7 +22,7 @@ from brctl.evidence.logs.together.collectives import calls_that_differ, sequence
 from brctl.evidence.logs.together.shared_links import read_together
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
-from brctl.evidence.logs.words.second_opinion import NO_WORDS, second_opinion
+from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, second_opinion
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
@@ -182,9 +182,12 @@ def _rests_on_site(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
 
 
 def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
-    """Whether nothing decides but the name of a component, a word that the model reads too."""
+    """Whether nothing decides but words that the model reads too."""
     deciding = _deciding(likeliest, weighed)
-    return bool(deciding) and all(w.event.signature.name.startswith(COMPONENT) for w in deciding)
+    if likeliest is FaultClass.NO_FAULT:
+        deciding = [w for w in weighed if w.event.signature.part is Part.HEALTHY]
+    names = {w.event.signature.name for w in deciding}
+    return bool(names) and all(n == WELL.name or n.startswith(COMPONENT) for n in names)
 
 
 def _is_bare_stop(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:

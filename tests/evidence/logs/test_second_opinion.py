@@ -1,9 +1,6 @@
 """The model of words beside the rules: it confirms or doubts, and names a fault where none is."""
 
-import pytest
-
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.words.components import component_event
@@ -104,7 +101,7 @@ def test_words_alone_claim_a_fault_weakly_and_never_health() -> None:
 
 
 def test_words_of_healthy_training_are_a_weak_proof() -> None:
-    """They stand with their share as evidence; of a few lines two must be lines of training."""
+    """They stand with their share as evidence, and only where two lines of training are."""
     lines = {1: STEP, 2: "saved to runs/7", 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
     words = {FaultClass.NO_FAULT: 0.8, FaultClass.UNKNOWN: 0.2, FaultClass.PCIE: 0.1}
     proof = proof_of_words(words, lines, shipped_model(), "a.log")
@@ -124,44 +121,15 @@ def test_words_of_healthy_training_are_a_weak_proof() -> None:
     assert proof_of_words(words, skipped, shipped_model(), "a.log") is None
 
 
-SOUND = (
-    "NCCL INFO Bootstrap : Using eth0:10.4.0.7<0>",
-    "NCCL INFO NET/Plugin: No plugin found, using internal implementation",
-    "NCCL INFO Channel 00/04 : 0 1 2 3 4 5 6 7",
-    "NCCL INFO Connected all rings",
-    "NCCL INFO Connected all trees",
-    "NCCL INFO comm 0x5581 rank 0 nranks 8 cudaDev 0 busId 1b000 - Init COMPLETE",
-    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default",
-    "wandb: Currently logged in as: someone. Use `wandb login --relogin` to force relogin",
-)
-
-
-def heard(*lines: str) -> LogEvent | None:
-    model = shipped_model()
-    return proof_of_words(model.shares(lines), dict(enumerate(lines, 1)), model, "a.log")
-
-
-def test_an_excerpt_known_from_sound_logs_is_a_weak_proof() -> None:
-    """Nothing in it failed, and nearly every form of its lines was printed by jobs that ran."""
-    proof = heard(*SOUND)
+def test_a_proof_by_words_is_not_made_surer_by_the_same_words() -> None:
+    """The model made it: that no line speaks for a fault is what it said already."""
+    lines = {1: STEP, 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
+    words = {FaultClass.NO_FAULT: 0.9, FaultClass.GPU_OOM: 0.1}
+    proof = proof_of_words(words, lines, shipped_model(), "a.log")
     assert proof is not None
-    assert proof.signature is WELL
-    assert proof.text.split("by words alone: ")[1] in SOUND
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        SOUND[:4],
-        (*SOUND, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
-        tuple(f"{word} {word}dolor si{word} amet{word}" for word in "abcdefghij"),
-        ("quux frobnicated", "zorp is grelling", "plim", "wex orthal 7", "drumf lodged", "ok so"),
-    ],
-    ids=["few lines", "one that failed", "words of no program", "no words known"],
-)  # fmt: skip
-def test_lines_that_nobody_knows_prove_nothing(lines: tuple[str, ...]) -> None:
-    """Silence is not health, and neither is a language that was not learned."""
-    assert heard(*lines) is None
+    alone, heard = (judge("a.log", [proof], words=each) for each in (NO_WORDS, words))
+    assert alone.fault is heard.fault is FaultClass.NO_FAULT
+    assert heard.probability == alone.probability
 
 
 def test_words_of_health_prove_nothing_beside_an_alarm() -> None:

@@ -26,11 +26,6 @@ _WELL_FROM = 0.4
 _LINES_NEEDED = 2
 """Lines of training: one is printed before the first step fails as well."""
 
-_FORMS_NEEDED, _MOSTLY = 6, 0.65
-_SPEAKS_FOR_A_FAULT = 0.2
-"""An excerpt of so many forms of line, of which so many are known from sound logs: 8 of 10 were
-sound among 463 logs, 5 of 5 beside no line of alarm (0458)."""
-
 _QUOTED = 400
 _NEARER_ONE = 0.6
 """Part of the way to 1 that agreement moves what is stated of a fault."""
@@ -71,7 +66,7 @@ def second_opinion(
         named = stated < _FOUND_NOTHING and share >= _NAMED_FROM
         return (spoken, _BY_WORDS) if named else (fault, stated)
     if fault is FaultClass.NO_FAULT:
-        return fault, _of_health(stated, share)
+        return fault, _of_health(stated, share, of_words=of_words)
     if spoken is fault and of_words:
         return fault, stated
     if spoken is fault:
@@ -79,9 +74,9 @@ def second_opinion(
     return fault, stated * (_DOUBTED if share >= _SURE else 1.0)
 
 
-def _of_health(stated: float, share: float) -> float:
+def _of_health(stated: float, share: float, *, of_words: bool) -> float:
     if share < _CONFIRMED:
-        return _nearer(stated, _NEARER_ONE)
+        return stated if of_words else _nearer(stated, _NEARER_ONE)
     return stated * (_DENIED if share >= _QUESTIONED else 1.0)
 
 
@@ -92,36 +87,17 @@ def _nearer(stated: float, part: float) -> float:
 def proof_of_words(
     words: Mapping[FaultClass, float], lines: Mapping[int, str], model: WordModel, source: str
 ) -> LogEvent | None:
-    """A weak proof of health from the words of healthy logs; None for none.
-
-    Lines of training, or an excerpt most of which is known from sound logs.
-    """
-    spoken = _of_training(words, lines, model) or _all_known(words, lines, model)
-    if not spoken:
+    """A weak proof of health from a training log with the words of healthy ones; None for none."""
+    share = words.get(FaultClass.NO_FAULT, 0.0)
+    steps = {
+        text: number
+        for number, text in lines.items()
+        if TRAINING.search(text) and not IN_VAIN.search(text)
+    }
+    if share < _WELL_FROM or len(steps) < _LINES_NEEDED:
         return None
-    number = next(number for number, text in lines.items() if text == spoken)
-    share = words[FaultClass.NO_FAULT]
+    spoken = next(iter(model.speaking_lines(FaultClass.NO_FAULT, tuple(steps))), None)
+    if spoken is None:
+        return None
     text = f"no-fault {share:.2f} by words alone: {spoken.strip()}"
-    return LogEvent(WELL, source, number, text[:_QUOTED])
-
-
-def _of_training(
-    words: Mapping[FaultClass, float], lines: Mapping[int, str], model: WordModel
-) -> str:
-    """The line of training that speaks most for health, where several do."""
-    steps = [text for text in lines.values() if TRAINING.search(text) and not IN_VAIN.search(text)]
-    if words.get(FaultClass.NO_FAULT, 0.0) < _WELL_FROM or len(steps) < _LINES_NEEDED:
-        return ""
-    return next(iter(model.speaking_lines(FaultClass.NO_FAULT, steps)), "")
-
-
-def _all_known(
-    words: Mapping[FaultClass, float], lines: Mapping[int, str], model: WordModel
-) -> str:
-    """The first line known to be sound, where most forms are and none speaks for a fault."""
-    faults = [share for fault, share in words.items() if fault not in _NO_FAULT]
-    if not faults or max(faults) >= _SPEAKS_FOR_A_FAULT:
-        return ""
-    sound, forms = model.sound_lines(tuple(lines.values()))
-    known = forms >= _FORMS_NEEDED and len(sound) >= _MOSTLY * forms
-    return sound[0] if known else ""
+    return LogEvent(WELL, source, steps[spoken], text[:_QUOTED])

@@ -57,7 +57,7 @@ class WordModel:
         only names a thing, and counts half. What the surest fault leaves is shared by health and
         by a cause that no line tells.
         """
-        found = [_counted(self, line) for line in _of_each_form(sampled(lines))]
+        found = [_heard(self, line) for line in _of_each_form(sampled(lines))]
         best = dict.fromkeys(self.classes, 0.0)
         for column, fault in enumerate(self.classes):
             best[fault] = max((shares[column] for shares in found), default=0.0)
@@ -68,18 +68,9 @@ class WordModel:
     def speaking_lines(self, fault: FaultClass, lines: Sequence[str]) -> tuple[str, ...]:
         """The lines that speak most for a class, strongest first; none that hardly do."""
         column = self.classes.index(fault)
-        shares = {line: _counted(self, line)[column] for line in _of_each_form(sampled(lines))}
+        shares = {line: _heard(self, line)[column] for line in _of_each_form(sampled(lines))}
         ranked = sorted(shares, key=lambda line: -shares[line])
         return tuple(line for line in ranked[:LINES_NAMED] if shares[line] > _SPEAKS)
-
-    def sound_lines(self, lines: Sequence[str]) -> tuple[list[str], int]:
-        """The lines that are known from sound logs, one of each form, and how many forms there are.
-
-        A line of unknown words is none: it has the share of health that no word gave it.
-        """
-        column = self.classes.index(FaultClass.NO_FAULT)
-        forms = list(_of_each_form(sampled(lines)))
-        return [line for line in forms if _heard(self, line)[column] >= _KNOWN_SOUND], len(forms)
 
     def surprise_of(self, line: str) -> float:
         """Bits that the rarest words of a line surprise among ordinary lines."""
@@ -102,13 +93,8 @@ class WordModel:
 
 @lru_cache(maxsize=2048)
 def _heard(model: WordModel, line: str) -> list[float]:
-    """A line's shares; kept, as leads are looked for in the lines just read."""
-    return model.shares_of_line(line)
-
-
-def _counted(model: WordModel, line: str) -> list[float]:
-    """What a line's shares count."""
-    shares = _heard(model, line)
+    """What a line's shares count; kept, as leads are looked for in the lines just read."""
+    shares = model.shares_of_line(line)
     return shares if tells_of_failure(line) else [share * _NAMES_A_THING for share in shares]
 
 
@@ -121,9 +107,6 @@ _NAMES_A_THING = 0.5
 
 _QUIET = {FaultClass.NO_FAULT: 0.6, FaultClass.UNKNOWN: 0.2}
 """Parts of what the surest fault leaves, as they told most on unread logs (0454)."""
-
-_KNOWN_SOUND = 0.7
-"""A line with this share of health was seen in sound logs; one of unknown words has about .6."""
 
 _SPEAKS = 0.05
 """A line that gives a class less is no line for it."""
