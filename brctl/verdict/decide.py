@@ -275,9 +275,17 @@ def _nothing_found(
 
 
 def _why_unknown(row: FaultRow, chain: Sequence[Evidence], gaps: tuple[Gap, ...]) -> str:
-    """The class's title; where all was looked at, the reason that a kind of evidence tells."""
+    """The class's title, or the reason that a kind of evidence tells.
+
+    Where all was looked at, and no node and no other cause than slowness has a hint to look at.
+    """
     told = [row.titles[item.kind] for item in chain if item.kind in row.titles]
-    return told[0] if told and not gaps else row.title
+    return told[0] if told and not gaps and not any(map(_is_lead, chain)) else row.title
+
+
+def _is_lead(item: Evidence) -> bool:
+    at_something = bool(item.subject.node) or item.fault is not FaultClass.STRAGGLER_SLOW
+    return item.weight in _FOR and item.fault is not None and at_something
 
 
 def _relevant(

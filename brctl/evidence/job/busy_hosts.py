@@ -44,7 +44,7 @@ def hosts_may_account(status: JobStatus, reports: Collection[NodeReport]) -> Ite
     have grown: its main thread, which every step needs, where the nodes tell of it. It proves
     nothing, for the rank may always have stood so.
     """
-    change = slow_down(status.history)
+    change = None if status.stalled or status.ended else slow_down(status.history)
     mains = of_ranks(status, reports, "main_waits_pct")
     every = max(LEAST_RANKS, len(status.ranks))
     waits = mains if len(mains) >= every else of_ranks(status, reports, "waits_pct")

@@ -10,13 +10,14 @@ from brctl.engine.job.conclude import JobFindings, conclude
 from brctl.evidence.job.assess import assess_job
 from brctl.evidence.job.busy_hosts import hosts_may_account
 from brctl.model.command import Outcome
-from brctl.model.evidence import Gap, Role, Subject, Weight
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.evidence_kinds import BUSY_HOSTS
 from brctl.model.fault import FaultClass
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.verdict import Verdict
 from tests.fakes.nodes import NOW, clear, sweep_of
 
 JOB = replace(example_job(), nodes=("n1", "n2", "n3", "n4"), ranks_per_node=1, axes=())
@@ -95,6 +96,49 @@ def test_a_node_that_was_not_looked_at_may_be_why_steps_are_longer_on_busy_hosts
     gap = Gap(Subject("n2"), "gpu.clocks", "it did not answer")
     (verdict,) = conclude(sweep, JobFindings(job, (assess_job(job, reports), (gap,))), fleet, NOW)
     assert verdict.title == "the cause is not known"
+
+
+def concluded(job: JobStatus, *beside: Evidence) -> Verdict:
+    reports = told(STARVED)
+    sweep = sweep_of(*(replace(clear(report.node), report=report) for report in reports))
+    fleet = Inventory({name: Node(name, "x") for name in JOB.nodes})
+    findings = JobFindings(job, ((*assess_job(job, reports), *beside), ()))
+    return conclude(sweep, findings, fleet, NOW)[0]
+
+
+def test_busy_hosts_are_no_reason_for_a_job_that_stands_still_or_ended() -> None:
+    """Its first line told why steps are longer, of a job that made none for 15 minutes."""
+    stands = [
+        replace(view, phase="all_reduce", phase_age_s=900.0, progress_age_s=900.0)
+        for view in status().ranks
+    ]
+    stalled = replace(status(), ranks=tuple(stands), stalled=True, progress_age_s=900.0)
+    ends = [replace(view, alive=False, exit_status=0) for view in status().ranks]
+    ended = replace(status(), ranks=tuple(ends))
+    for job in (stalled, ended):
+        assert list(hosts_may_account(job, told(STARVED))) == []
+    assert "steps are longer" not in concluded(stalled).title
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        [("", FaultClass.NETWORK_LINK)],
+        [("n2", FaultClass.STRAGGLER_SLOW), ("n3", FaultClass.GPU_SLOW)],
+    ],
+)
+def test_busy_hosts_are_not_the_first_line_where_another_lead_stands(
+    hints: list[tuple[str, FaultClass]],
+) -> None:
+    """Paths lost 2 % of what was sent, and the first line spoke of busy hosts."""
+    leads = [
+        Evidence("a.lead", Subject(node), Weight.HINTS, fault, Role.ROOT, f"of {fault}", "a lead")
+        for node, fault in hints
+    ]
+    verdict = concluded(status(), *leads)
+    assert verdict.fault is FaultClass.UNKNOWN
+    assert "its hosts have more to do" not in verdict.title
+    assert "its hosts have more to do" in concluded(status()).title
 
 
 def test_where_main_threads_are_told_they_alone_account_for_longer_steps() -> None:
