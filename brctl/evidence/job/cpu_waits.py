@@ -30,6 +30,8 @@ where its host has more to do than it can, so that whoever computes waits (own).
 WAITED_FOR_SHARE = 0.5
 """Whom all wait for waits at most so much of what the usual other rank does (own)."""
 
+_INSTANT_S = 1e-6
+
 
 def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) -> Iterable[Evidence]:
     """The few ranks that wait for a CPU while the others do not, in a job that steps.
@@ -53,10 +55,14 @@ def cpu_waits(status: JobStatus, reports: Collection[NodeReport], busy: bool) ->
     slower = slow_down(status.history) is not None
     for rank, pct in starved.items():
         bound, main = _bound_otherwise(rank, cpus), _main_starves(rank, mains)
-        waited_for = bool(main) or _is_waited_for(rank, status)
-        # The most delayed thread may be one that no step needs; the main one every step needs.
-        convicts = slower and _stands_out(pct, usual_pct) and (bool(bound) or waited_for)
-        chance = busy and usual_pace(status) is True and not (bound or waited_for)
+        times = _times_the_others_wait(rank, status)
+        waited_for = times is not None and times < WAITED_FOR_SHARE
+        # The most delayed thread may be one that no step needs; the main one every step needs. On
+        # busy hosts one look finds whoever computes just then, and no rank is waited for that
+        # itself waits for the others longer than they do.
+        by_main = bool(main) and not busy and (times or 0.0) <= 1 / WAITED_FOR_SHARE
+        convicts = slower and _stands_out(pct, usual_pct) and bool(bound or waited_for or by_main)
+        chance = busy and usual_pace(status) is True and not (bound or waited_for or main)
         alone = ON_BUSY_HOSTS if busy else SEEN_ONCE
         yield Evidence(
             kind="job.cpu.waits",
@@ -84,15 +90,13 @@ def _weight(convicts: bool, chance: bool) -> Weight:
     return Weight.CONVICTS if convicts else Weight.HINTS
 
 
-def _is_waited_for(rank: int, status: JobStatus) -> bool:
-    """By what ranks spend in collectives; false where that is not known."""
+def _times_the_others_wait(rank: int, status: JobStatus) -> float | None:
+    """What it spends in collectives, as times of what the usual other rank does, where known."""
     waits_s = {v.rank: v.wait_s for v in status.ranks if v.wait_s is not None and v.alive}
     own_s = waits_s.pop(rank, None)
-    return (
-        own_s is not None
-        and bool(waits_s)
-        and (own_s < WAITED_FOR_SHARE * median(waits_s.values()))
-    )
+    if own_s is None or not waits_s:
+        return None
+    return (own_s + _INSTANT_S) / (median(waits_s.values()) + _INSTANT_S)
 
 
 def _main_starves(rank: int, mains: Mapping[int, float]) -> str:

@@ -2,7 +2,9 @@
 
 A lower limit of power or a lower clock is often on purpose, and then it is everywhere. Where it is
 one node's, and this node is the one all others wait for, it is the reason. Parts of the card's own
-figures are compared, so that cards of two models are one fleet.
+figures are compared, so that cards of two models are one fleet. Which card a rank uses is not read:
+one that does nothing is not the late rank's, and where more work than the node has ranks, some are
+another job's.
 """
 
 from collections import Counter
@@ -27,6 +29,12 @@ LEAST_NODES = 3
 BUSY_PCT = 50.0
 """An idle card lowers its clock by itself."""
 
+POWER_CAP = 0x4
+"""Of the reasons for a clock: the power limit (nvmlClocksEventReasonSwPowerCap, NVML reference)."""
+
+AT_LIMIT_SHARE = 0.95
+"""A card that draws so much of its limit is held there, told or not (own)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _CardRule:
@@ -36,7 +44,23 @@ class _CardRule:
     whole: str
     fault: FaultClass
     words: str
-    when_busy: bool = False
+    is_clock: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """What a card that works tells of itself, or None.
+
+    Attributes:
+        works: False where nobody measured whether it does.
+        drawn: What it draws, as a part of its own power limit.
+        capped: Its power limit holds its clock.
+    """
+
+    parts: Mapping[str, float]
+    works: bool
+    drawn: float | None
+    capped: bool
 
 
 _RULES = (
@@ -46,35 +70,37 @@ _RULES = (
     ),
     _CardRule(
         "sm_mhz", "max_sm_mhz", FaultClass.GPU_SLOW,
-        "runs at {share:.0%} of its highest clock, the others at {usual:.0%}", when_busy=True,
+        "runs at {share:.0%} of its highest clock, the others at {usual:.0%}", is_clock=True,
     ),
 )  # fmt: skip
 
-_Shares = Mapping[tuple[str, str], float]
+_Cards = Mapping[tuple[str, str], _Card]
 
 
 def odd_settings(
     status: JobStatus, reports: Collection[NodeReport], late: Iterable[Evidence]
 ) -> Iterable[Evidence]:
-    """What late nodes' GPUs have less of than the others', as sure as the lateness is.
+    """What late nodes' GPUs have less of than the others', as sure as the lateness is at most.
 
     Args:
         status: The job.
         reports: What its nodes answered.
         late: Evidence of the ranks the others wait for.
     """
-    weights = {item.subject.node: item.weight for item in late if _names_a_late_node(item)}
+    weights: dict[str, Weight] = {}
+    for item in late:
+        if _names_a_late_node(item) and weights.get(item.subject.node) is not Weight.CONVICTS:
+            weights[item.subject.node] = item.weight
     if not weights:
         return
+    cards = {
+        (report.node, gpu): card
+        for report in reports
+        if report.node in status.job.nodes
+        for gpu, card in _cards(report)
+    }
     for rule in _RULES:
-        shares = _shares(rule, status, reports)
-        others = [share for (node, _), share in shares.items() if node not in weights]
-        if len({node for node, _ in shares}) < LEAST_NODES or not others:
-            continue
-        usual = median(others)
-        for (node, gpu), share in sorted(shares.items()):
-            if node in weights and share < LESS_SHARE * usual:
-                yield _odd(rule, Subject(node, gpu), weights[node], share, usual)
+        yield from _odd_cards(rule, status, cards, weights)
     yield from _odd_governors(status, reports, weights)
 
 
@@ -83,20 +109,66 @@ def _names_a_late_node(item: Evidence) -> bool:
     return named and item.weight in (Weight.CONVICTS, Weight.HINTS)
 
 
-def _shares(rule: _CardRule, status: JobStatus, reports: Iterable[NodeReport]) -> _Shares:
-    """The part by node and GPU, of cards that tell both figures and, where it matters, work."""
-    shares: dict[tuple[str, str], float] = {}
-    for report in reports:
-        if report.node not in status.job.nodes:
-            continue
-        read = {(m.name, m.subject): m.value for m in report.measured_by(CHECK)}
-        for (name, gpu), value in read.items():
-            whole = read.get((f"{CHECK}.{rule.whole}", gpu))
-            busy = read.get((f"{CHECK}.busy_pct", gpu))
-            works = not rule.when_busy or (is_number(busy) and busy >= BUSY_PCT)
-            if name == f"{CHECK}.{rule.name}" and works and is_number(value) and is_number(whole):
-                shares |= {(report.node, gpu): value / whole} if whole > 0 else {}
-    return shares
+def _cards(report: NodeReport) -> Iterable[tuple[str, _Card]]:
+    """The cards of a node, without those that are known to do nothing."""
+    read: dict[str, dict[str, float]] = {}
+    for m in report.measured_by(CHECK):
+        if is_number(m.value):
+            read.setdefault(m.subject, {})[m.name.removeprefix(f"{CHECK}.")] = m.value
+    for gpu, told in read.items():
+        busy, reasons = told.get("busy_pct"), told.get("event_reasons", 0)
+        if busy is None or busy >= BUSY_PCT:
+            shares = {rule.name: _share(told, rule.name, rule.whole) for rule in _RULES}
+            parts = {name: share for name, share in shares.items() if share is not None}
+            drawn = _share(told, "power_w", "power_limit_w")
+            capped = bool(int(reasons) & POWER_CAP) or (drawn or 0.0) >= AT_LIMIT_SHARE
+            yield gpu, _Card(parts, busy is not None, drawn, capped)
+
+
+def _share(told: Mapping[str, float], name: str, whole: str) -> float | None:
+    if name not in told or told.get(whole, 0.0) <= 0:
+        return None
+    return told[name] / told[whole]
+
+
+def _odd_cards(
+    rule: _CardRule, status: JobStatus, cards: _Cards, weights: Mapping[str, Weight]
+) -> Iterable[Evidence]:
+    """Cards of late nodes that have less of one figure than the usual card of the others."""
+    able = {
+        where: card
+        for where, card in cards.items()
+        if rule.name in card.parts and (card.works or not rule.is_clock)
+    }
+    others = [card for (node, _), card in able.items() if node not in weights]
+    if len({node for node, _ in able}) < LEAST_NODES or not others:
+        return
+    usual = median(card.parts[rule.name] for card in others)
+    odd = {
+        where: card
+        for where, card in sorted(able.items())
+        if where[0] in weights and card.parts[rule.name] < LESS_SHARE * usual
+    }
+    for (node, gpu), card in odd.items():
+        sure = not _may_be_anothers(node, status, able, odd) and card.works
+        if rule.is_clock:
+            sure = sure and _draws_no_more(card, others)
+            if card.capped:
+                continue  # it computes while the others, which wait for it, draw little
+        weight = weights[node] if sure else Weight.HINTS
+        yield _odd(rule, Subject(node, gpu), weight, card.parts[rule.name], usual)
+
+
+def _may_be_anothers(node: str, status: JobStatus, able: _Cards, odd: _Cards) -> bool:
+    """More cards work than the node has ranks of the job, and not all of them are odd."""
+    mine = [where for where in able if where[0] == node]
+    return len(mine) > len(status.job.ranks_on(node)) and not odd.keys() >= set(mine)
+
+
+def _draws_no_more(card: _Card, others: Iterable[_Card]) -> bool:
+    """A card that computes while the others wait for it draws more than they: less clock, too."""
+    drawn = [other.drawn for other in others if other.drawn is not None]
+    return card.drawn is not None and bool(drawn) and card.drawn <= median(drawn)
 
 
 def _odd_governors(

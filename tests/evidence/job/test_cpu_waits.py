@@ -82,6 +82,18 @@ def test_a_rank_whose_main_thread_has_no_cpu_is_what_steps_wait_for() -> None:
         assert found.weight is Weight.HINTS
 
 
+@pytest.mark.parametrize(("wait_s", "busy"), [(5.0, False), (5.0, True), (0.3, True), (None, True)])
+def test_one_look_at_a_main_thread_convicts_nobody_whom_nothing_else_shows_to_be_waited_for(
+    wait_s: float | None, busy: bool
+) -> None:
+    """Busy hosts starve whoever computes just then; and who waits 5 s is not waited for."""
+    starves = {0: 1.0, 1: 2.0, 2: 64.0, 3: 1.0}
+    (found,) = judge({**USUAL, 2: 71.0}, {}, busy=busy, wait_s=wait_s, mains=starves)
+    assert (found.weight, found.strength) == (Weight.HINTS, None)
+    (waited_for,) = judge({**USUAL, 2: 71.0}, {}, busy=True, mains=starves)
+    assert waited_for.weight is Weight.CONVICTS
+
+
 def test_a_rank_bound_to_fewer_cpus_is_convicted_whatever_it_waits() -> None:
     """Its collectives wait for a CPU as well, so its waits look like everybody's."""
     (found,) = judge({**USUAL, 2: 71.0}, {2: 1}, wait_s=0.3)
