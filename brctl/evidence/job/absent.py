@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
-from brctl.evidence.job.kernel_waits import waits_for_files
-from brctl.evidence.job.long_phases import at_work
+from brctl.evidence.job.kernel_waits import held_back_by, waits_for_own_disk
+from brctl.evidence.job.long_phases import at_work, held_by_storage
 from brctl.evidence.job.missing import (
     UNASKED,
     all_elsewhere,
@@ -84,6 +84,7 @@ def absent_ranks(
     nodes = {view.node for view in absent}
     few = len(nodes) <= max(1, ODD_ONES_LIMIT * len(status.job.nodes))
     few = few and len(absent) * 2 < len(status.ranks)
+    yield from _own_disks(waiting, absent)
     for view in absent:
         if view.rank in busy and view not in left:
             yield _busy(view, busy[view.rank], len(waiting))
@@ -117,10 +118,30 @@ def _held_by(view: RankView) -> tuple[str, FaultClass]:
     """What holds an absent rank, in words, and whose fault that is; its own code's by default."""
     if view.stopped_by:
         return f" and is {view.stopped_by}", FaultClass.HANG_MISMATCH
-    if waits_for_files(view):
-        words = f", in its kernel, which waits for a file system ({view.kernel_wait})"
-        return words, FaultClass.STORAGE_CHECKPOINT
+    if held_by_storage(view):
+        disk = "its own disk" if waits_for_own_disk(view) else "a file system"
+        words = f", in its kernel, which waits for {held_back_by(view) or disk}"
+        return f"{words} ({view.kernel_wait})", FaultClass.STORAGE_CHECKPOINT
     return "", FaultClass.HANG_MISMATCH
+
+
+def _own_disks(waiting: Iterable[RankView], absent: Iterable[RankView]) -> Iterable[Evidence]:
+    """Where a rank waits for its own disk: nodes all of whose ranks came to where it is missed.
+
+    A disk is one node's, as a file server is not, and these show that theirs are not meant.
+    """
+    kept = [view for view in absent if waits_for_own_disk(view)]
+    nodes = {view.node for view in waiting if view.alive} - {view.node for view in absent}
+    for node in sorted(nodes) if kept else ():
+        yield Evidence(
+            kind="job.rank.past-its-files",
+            subject=Subject(node),
+            weight=Weight.CLEARS,
+            fault=FaultClass.STORAGE_CHECKPOINT,
+            role=Role.CONTEXT,
+            source=RANKS_CHECK,
+            text=f"the ranks on {node} wait for rank {kept[0].rank}, and for no file",
+        )
 
 
 def _busy(view: RankView, why: str, waiting: int) -> Evidence:

@@ -11,27 +11,41 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 _LIMIT = re.compile(
     r"refrigerator|freezer|mem_cgroup|memcg|balance_dirty_pages|blk_throtl|blkcg|wbt_wait|rq_qos"
 )
-_FILES = re.compile(
-    r"nfs|rpc_|cl_sync_io|fuse|request_wait_answer|lustre|ll_|ptlrpc|ceph|gpfs|mmfs|beegfs|wait_on_page"
-    r"|folio_wait|io_schedule|jbd2|xfs_|ext4_|balance_dirty_pages",
+# From their beginning: a driver's `call_rwsem_down_write_failed` is no `ll_` of Lustre.
+_SERVED = re.compile(
+    r"_*(?:nfs|rpc_|fuse_|request_wait_answer|lustre|ll_|cl_sync_io|ldlm_|ptlrpc|osc_|ceph|gpfs|mmfs"
+    r"|cxiWait|beegfs|fhgfs)",
     re.IGNORECASE,
 )
-_SERVED = re.compile(
-    r"nfs|rpc_|fuse|request_wait_answer|lustre|ptlrpc|ceph|gpfs|mmfs|beegfs", re.IGNORECASE
-)
-
+_OWN_DISK = re.compile(r"_*(?:jbd2|xfs_|xlog_|ext4_|btrfs_)")
+_PAGES = re.compile(r"_*(?:io_schedule|wait_on_page|folio_wait|balance_dirty_pages)")
+"""Of a file, served or on a disk; of swap and of a migration as well."""
 
 _PIPE = re.compile(r"wait_for_partner|pipe_read|pipe_wait|sk_wait|wait_woken|tcp_recv|inet_csk")
 
 
 def is_file_wait(kernel_wait: str) -> bool:
     """A wait for a file system, a pipe or a connection: for somebody else to answer."""
-    return bool(_FILES.search(kernel_wait) or _PIPE.search(kernel_wait))
+    return bool(_is_of_files(kernel_wait) or _PIPE.search(kernel_wait))
+
+
+def _is_of_files(kernel_wait: str) -> bool:
+    return any(of.match(kernel_wait) for of in (_SERVED, _OWN_DISK, _PAGES))
 
 
 def waits_for_files(view: RankView) -> bool:
     """Blocked in the kernel by a file system."""
-    return view.process_state == "D" and bool(_FILES.search(view.kernel_wait))
+    return view.process_state == "D" and _is_of_files(view.kernel_wait)
+
+
+def waits_for_page(view: RankView) -> bool:
+    """Blocked by a page: of which file, or of none, the kernel's function does not say."""
+    return view.process_state == "D" and bool(_PAGES.match(view.kernel_wait))
+
+
+def waits_for_own_disk(view: RankView) -> bool:
+    """Blocked by a file system that lies on the node's own disks."""
+    return view.process_state == "D" and bool(_OWN_DISK.match(view.kernel_wait))
 
 
 def held_back_by(view: RankView) -> str:
@@ -40,7 +54,7 @@ def held_back_by(view: RankView) -> str:
         return ""
     if _LIMIT.search(view.kernel_wait):
         return "a limit or a freeze of its control group"
-    return "a file server or daemon" if _SERVED.search(view.kernel_wait) else ""
+    return "a file server or daemon" if _SERVED.match(view.kernel_wait) else ""
 
 
 def served_alone(status: JobStatus) -> frozenset[int]:
@@ -54,7 +68,7 @@ def served_alone(status: JobStatus) -> frozenset[int]:
     return frozenset(
         view.rank
         for view in status.ranks
-        if view.process_state == "D" and _SERVED.search(view.kernel_wait)
+        if view.process_state == "D" and _SERVED.match(view.kernel_wait)
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from brctl.evidence.job.data.waits import waits_for_data
-from brctl.evidence.job.kernel_waits import waits_for_files
+from brctl.evidence.job.kernel_waits import waits_for_files, waits_for_page
 from brctl.evidence.job.pace import is_in_first_step
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -81,6 +81,15 @@ def _why(view: RankView) -> str:
     return f"rank {view.rank} is in {phase}{for_s}, which took up to {longest_s:.0f} s before"
 
 
+FILE_PHASES = frozenset({"checkpoint", "load"})
+
+
+def held_by_storage(view: RankView) -> bool:
+    """Blocked by a file system; by a page only where its phase reads or writes files."""
+    files = {view.phase, long_phase(view)} & FILE_PHASES
+    return waits_for_files(view) and bool(files or not waits_for_page(view))
+
+
 def excused(status: JobStatus) -> frozenset[int]:
     """Ranks whose stacks and dumps convict no node: at long work, waiting for files, unseen.
 
@@ -93,5 +102,5 @@ def excused(status: JobStatus) -> frozenset[int]:
     unread = {view.rank for view in status.ranks if view.alive is None and not view.stack}
     loading = {view.rank for view in status.ranks if waits_for_data(view)}
     missed = any(view.alive and view.phase == WAITING_PHASE for view in status.ranks)
-    filing = {view.rank for view in status.ranks if missed and waits_for_files(view)}
+    filing = {view.rank for view in status.ranks if missed and held_by_storage(view)}
     return frozenset({*at_work(status), *loading, *filing, *silent, *unread})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from brctl.engine.job.conclude import assess_hang, hangs
+from brctl.engine.job.conclude import JobFindings, assess_hang, conclude, hangs
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.ends import exits, first_ends, leaving
@@ -19,10 +19,13 @@ from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Subject, Weight
 from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST
 from brctl.model.fault import FaultClass
+from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
+from brctl.model.verdict import Verdict
+from tests.fakes.nodes import NOW, clear, sweep_of
 
 JOB = example_job()
 SYNC = ("distributed_c10d.py:all_reduce", "train.py:step")
@@ -381,6 +384,74 @@ def test_a_rank_that_waits_in_its_kernel_for_its_driver_is_not_the_storages() ->
     stuck = {"phase": "forward", "process_state": "D", "kernel_wait": "nvidia_poll"}
     accused = convicted(assess_job(stalled({2: stuck}), ()))
     assert accused == {(JOB.node_of(2), FaultClass.HANG_MISMATCH)}
+
+
+def concluded(status: JobStatus) -> Verdict:
+    """The first verdict of a job all of whose nodes answer and are sound."""
+    sweep = sweep_of(*(clear(node) for node in JOB.nodes))
+    fleet = Inventory({name: Node(name, "x") for name in JOB.nodes})
+    stacks = [RankStack(rank, OWN if rank == 2 else SYNC) for rank in range(8)]
+    status, looked = assess_hang(status, stacks)
+    found = (*assess_job(status, ()), *looked[0])
+    return conclude(sweep, JobFindings(status, (found, ())), fleet, NOW)[0]
+
+
+def blocked(wait: str, phase: str = "forward") -> JobStatus:
+    return stalled({2: {"phase": phase, "process_state": "D", "kernel_wait": wait}})
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["call_rwsem_down_write_failed", "rwsem_down_write_slowpath", "call_usermodehelper_exec",
+     "nv_poll_wait", "nvidia_poll", "os_acquire_rwlock_write", "migration_entry_wait_on_locked",
+     "synchronize_rcu_expedited", "usb_kill_urb", "ib_uverbs_write", "conn_rpc_wait"],
+)  # fmt: skip
+@pytest.mark.parametrize("phase", ["forward", "checkpoint"])
+def test_a_wait_in_a_driver_is_no_file_systems_whatever_letters_its_name_has(
+    wait: str, phase: str
+) -> None:
+    """`call_` holds `ll_`: a hang in a driver was storage-checkpoint at 0.94 and named nobody."""
+    status = blocked(wait, phase)
+    assert not [e for e in assess_job(status, ()) if e.fault is FaultClass.STORAGE_CHECKPOINT]
+    assert excused(status) <= set(at_work(status))
+    if phase == "forward":
+        verdict = concluded(status)
+        assert (verdict.fault, verdict.nodes) == (FaultClass.HANG_MISMATCH, (JOB.node_of(2),))
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["rpc_wait_bit_killable", "__rpc_execute", "nfs_wait_on_request", "nfs4_delay_killable",
+     "ll_file_io_generic", "cl_sync_io_wait", "ldlm_completion_ast", "ptlrpc_set_wait",
+     "osc_extent_wait", "request_wait_answer", "ceph_mdsc_wait_request", "cxiWaitEventWait"],
+)  # fmt: skip
+def test_a_file_server_that_one_rank_waits_for_is_named_for_its_place_only(wait: str) -> None:
+    """One chain said that its node is to blame, and that its machine is not."""
+    verdict = concluded(blocked(wait))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.STORAGE_CHECKPOINT, ())
+    assert [place.node for place in verdict.places] == [JOB.node_of(2)]
+    (said,) = [e.text for e in verdict.evidence if e.kind == "job.rank.absent"]
+    assert "waits for a file server or daemon" in said
+
+
+@pytest.mark.parametrize("wait", ["xfs_log_force", "jbd2_log_wait_commit", "__ext4_handle_dirty"])
+def test_a_rank_that_its_nodes_own_disk_keeps_has_its_node_named(wait: str) -> None:
+    """It was storage-checkpoint at 0.94 and no node."""
+    verdict = concluded(blocked(wait))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.STORAGE_CHECKPOINT, (JOB.node_of(2),))
+
+
+@pytest.mark.parametrize("wait", ["folio_wait_bit_common", "io_schedule", "wait_on_page_bit"])
+def test_a_page_is_storages_only_where_files_are_read_or_written(wait: str) -> None:
+    """Swap and a migration wait for pages as well, in any phase."""
+    swaps = concluded(blocked(wait))
+    assert (swaps.fault, swaps.nodes) == (FaultClass.HANG_MISMATCH, (JOB.node_of(2),))
+    hints = [e for e in assess_job(blocked(wait), ()) if e.fault is FaultClass.STORAGE_CHECKPOINT]
+    assert {e.weight for e in hints} == {Weight.HINTS}
+    saves = {"phase": "checkpoint", "phase_longest_s": 8.0, "process_state": "D"}
+    verdict = concluded(stalled({2: {**saves, "kernel_wait": wait}}))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.STORAGE_CHECKPOINT, ())
+    assert [place.node for place in verdict.places] == [JOB.node_of(2)]
 
 
 def test_the_one_stage_that_reads_is_not_to_blame_for_its_file_server() -> None:
