@@ -15,17 +15,17 @@ _MUST_BE = re.compile(
 )
 """What ought to be there: at zero, or with a no behind it, it is missing."""
 
-_NOTHING = r"(?:0+(?:\.0+)?|0x0+|no|none|n/a|false|null|nil|\[\]|\{\}|not active|(?:de-?asserted|inactive))"
-_WELL = r"(?:ok|okay|pass(?:ed)?|success(?:ful)?|healthy|optimal|nominal|good|fully redundant)"
 _UNIT = r"(?: ?(?:%|[a-z]{1,8}(?:/s)?))?"
+_NOTHING = rf"(?:0+(?:\.0+)?{_UNIT}|0x0+|no(?: (?:errors?|faults?|failures?))?|none|n/a|false|null|nil|\[\]|\{{\}}|not active|(?:de-?asserted|inactive))"
+_WELL = r"(?:ok|okay|pass(?:ed)?|success(?:ful)?|healthy|optimal|nominal|good|fully redundant)"
 _ROW = re.compile(
-    rf"^(?P<label>[^\[\]=:|]{{2,60}}?)[ \t.]*(?:[:=|]|\.{{3,}})[ \t]*(?:(?P<nothing>{_NOTHING}){_UNIT}|(?P<well>{_WELL}))[ \t|,;]*$",
+    rf"^(?P<label>[^\[\]=:|]{{2,120}}?)(?P<mark>[:=|]|\.{{3,}}+)[ \t]*(?:(?P<nothing>{_NOTHING})|(?P<well>{_WELL}))[ \t|,;]*$",
     re.IGNORECASE,
 )
 _SENSOR = re.compile(rf"^[^|]{{2,40}}\|[^|]{{1,40}}\|[ \t]*{_WELL}[ \t]*(?:\||$)", re.IGNORECASE)
 
 _ZERO_BEHIND = re.compile(
-    r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*[:=][ \t]*[\"']?(?:0+(?:\.0+)?|0x0+|none|false|null|\[\])(?![\w.]|, ?\d)",
+    r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",
     re.IGNORECASE,
 )
 _NONE_BEFORE = re.compile(
@@ -40,6 +40,12 @@ _COUNTED = (
 
 _ENDS_COUNTED = re.compile(rf"{_COUNTED}$", re.IGNORECASE)
 _BEGINS_COUNTED = re.compile(rf"(?:\w+ )?{_COUNTED}\b", re.IGNORECASE)
+_ENDS_VERB = re.compile(
+    r"(?<![^\W_])(?:failed|down|lost|hung|aborted|stalled|unavailable|dropped|corrupt(?:ed)?|nan)$",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"[,;|(\[{]")
+_DENIED = frozenset({"no", "false", "n/a", "not active", "inactive", "deasserted", "de-asserted"})
 _NEAR = 60
 _OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Namespace)\(\w+=")
 
@@ -51,9 +57,12 @@ def is_quiet_row(text: str) -> bool:
     row = _ROW.match(text)
     if row is None:
         return False
-    if row["well"] is not None or _ENDS_COUNTED.search(row["label"]):
+    if row["well"] is not None:
         return True
-    return _MUST_BE.search(row["label"]) is None
+    label = row["label"].rstrip(" \t.")
+    if _ENDS_COUNTED.search(label):
+        return _is_count(label, row)
+    return _MUST_BE.search(label) is None
 
 
 def counts_nothing(match: re.Match[str]) -> bool:
@@ -61,11 +70,27 @@ def counts_nothing(match: re.Match[str]) -> bool:
     text = match.string
     zero = _ZERO_BEHIND.match(text, match.end())
     if zero is not None and _ENDS_COUNTED.search(text[match.start() : zero.end("rest")]):
-        return True
+        return _is_count(text[: zero.end("rest")], zero)
     before = text[max(0, match.start() - _NEAR) : match.start()]
     return _BEGINS_COUNTED.match(match[0]) is not None and _NONE_BEFORE.search(before) is not None
 
 
 def is_option(match: re.Match[str]) -> bool:
     """Whether what a rule matched stands in a dump of options: it was chosen, not seen."""
-    return _OPTIONS.search(match.string, 0, match.start()) is not None
+    dump = _OPTIONS.search(match.string, 0, match.start())
+    if dump is None:
+        return False
+    between = match.string[dump.start() : match.start()]
+    return between.count("(") > between.count(")")
+
+
+def _is_count(label: str, value: re.Match[str]) -> bool:
+    """Whether a name counts what its value says: `save failed: None` tells what failed instead.
+
+    A verb does so as a key (`failed=0`, `link_failed: 0`), behind what it counts (`jobs failed: 0`)
+    and where its value denies it (`fan failed: no`).
+    """
+    if value["mark"] == "=" or not _ENDS_VERB.search(label):
+        return True
+    words = _FIELD.split(label)[-1].split()
+    return len(words) == 1 or words[-2].endswith("s") or value["nothing"].lower() in _DENIED

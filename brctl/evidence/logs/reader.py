@@ -387,7 +387,9 @@ def _names_only(signature: Signature, match: re.Match[str]) -> bool:
     """Whether a row that accuses matched the name of a counter at zero, or of an option."""
     if signature.part not in _ACCUSING:
         return False
-    return is_quiet_row(match.string) or counts_nothing(match) or is_option(match)
+    if is_quiet_row(match.string) or counts_nothing(match):
+        return True
+    return not signature.physical and is_option(match)
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:

@@ -31,14 +31,22 @@ _PRINTS_FAILURES_SO = re.compile(r"\bNCCL (?:INFO|DEBUG)\b|\bTraceback\b")
 
 
 _BY_LIBRARY = re.compile(
-    r"\bWARNING:(?!root:|__main__:)[a-z_][\w.]*:|\b[a-z_]\w*(?:\.[a-z_]\w*)+: \[WARNING\]"
+    r"\bWARNING:(?!root:|__main__:)(?P<name>[a-z_][\w.]*):|\b(?P<name2>[a-z_]\w*(?:\.[a-z_]\w*)+): \[WARNING\]"
 )
+_STARTS_OTHERS = re.compile(r"launch|run|elastic|train|worker", re.IGNORECASE)
+_GIVES_UP = re.compile(r"\b(?:failed|died|giving up)\b", re.IGNORECASE)
 """A library's own logger, named beside its level; a launcher's line holds what another printed."""
 
 
 def is_caught_by_library(text: str) -> bool:
-    """Whether a library warns: what it names it has caught, or it would have raised it."""
-    return _BY_LIBRARY.search(text[:_LOOKED_AT]) is not None
+    """Whether a library warns: what it names it has caught, or it would have raised it.
+
+    Not who starts and watches others: it tells what they raised.
+    """
+    match = _BY_LIBRARY.search(text[:_LOOKED_AT])
+    if match is None or _GIVES_UP.search(text):
+        return False
+    return _STARTS_OTHERS.search(match["name"] or match["name2"]) is None
 
 
 def is_below_warning(text: str) -> bool:

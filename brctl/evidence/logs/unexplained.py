@@ -31,10 +31,12 @@ _NO_ALARM = re.compile(
     r"^\s*\d+\s+(?:failed|errors?)\b.{0,3}$(?<=0 failed)|"
     r"\b(?:train\w*|valid\w*|test|eval\w*|dev|top-?[15]|mean|word|relative|squared|absolute|prediction|reconstruction) errors?\b(?! in\b)[^,;]{0,24}? (?:\d*\.\d+(?:e-?\d+)?\b|\d+ ?%)|\berrors? (?:is|are|was|were) not\b|"
     r"error[ _-](?:file|code|rate|bars?|handler|handling|detection|correction|report(?:s|ing)?)|error (?:record serialization|detection|reporting|handling|correction|source)|"
-    r"fault[_ -]toleran\w*|fail[- ]?over|failsafe|fail2ban|(?<![\w-])default(?![\w-])|\bdead(?:line|lock)\b|critical (?:path|section|batch)|"
-    r"^\s*(?:at |File |raise |return |assert |if |except |try:|#|def )",
+    r"fault[_ -]toleran\w*|fail[- ]?over|failsafe|fail2ban|(?<![\w-])default(?![\w-])|\bdead(?:line|lock)\b|critical (?:path|section|batch)",
     re.IGNORECASE,
 )  # fmt: skip
+_SOURCE_LINE = re.compile(
+    r"\s*(?:at |File |raise |return |assert |if |except |try:|#|def )", re.IGNORECASE
+)
 _DIGITS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
 
 UNEXPLAINED = Signature(
@@ -48,8 +50,15 @@ def is_alarming(text: str) -> bool:
 
 
 def is_settled(text: str) -> bool:
-    """Whether a line's words of alarm are a counter at zero, an option or the like."""
-    return _NO_ALARM.search(text) is not None or is_quiet_row(text)
+    """Whether every word of alarm on a line is of a counter at zero, an option or the like."""
+    if _SOURCE_LINE.match(text) or is_quiet_row(text):
+        return True
+    quiet = [match.span() for match in _NO_ALARM.finditer(text)]
+    return bool(quiet) and all(_is_within(alarm, quiet) for alarm in _ALARM.finditer(text))
+
+
+def _is_within(alarm: re.Match[str], spans: Iterable[tuple[int, int]]) -> bool:
+    return any(start < alarm.end() and alarm.start() < end for start, end in spans)
 
 
 def template_of(text: str) -> str:

@@ -65,7 +65,10 @@ def test_a_message_of_the_shell_did_not_end_a_job_that_ran_into_its_limit() -> N
 
 
 def test_a_traceback_before_the_limit_is_why_the_job_stood() -> None:
-    """The other ranks waited for the one that raised, until the limit."""
+    """The other ranks waited for the one that raised, until the limit.
+
+    By the rules alone; with the words heard it is the first lead of unknown.
+    """
     lines = [
         "Traceback (most recent call last):",
         '  File "train.py", line 3, in step',
@@ -75,9 +78,9 @@ def test_a_traceback_before_the_limit_is_why_the_job_stood() -> None:
     assert classify(log=lines).fault is FaultClass.USER_CODE
 
 
-def test_a_job_that_asked_for_a_signal_requeued_itself() -> None:
-    """Slurm sends SIGUSR2 only to who asked for it before the time limit; others were preempted."""
-    own = classify(log=["launcher: Caught signal SIGUSR2 on q17", REQUEUED])
+def test_a_job_that_requeues_itself_at_a_signal_was_not_preempted() -> None:
+    """It says so itself: a signal alone may be a preemption's."""
+    own = classify(log=["launcher: received SIGUSR2, requeueing", REQUEUED])
     assert (own.fault, own.origin) == (FaultClass.PREEMPTION_SIGTERM, Origin.USER)
     assert classify(log=[REQUEUED]).origin is Origin.INFRA
 

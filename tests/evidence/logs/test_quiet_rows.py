@@ -19,6 +19,10 @@ QUIET = [
     "Bus stuck check      : ok",
     "IERR_CPU1    | 0x00    | ok",
     "Route Unhealthy      : False",
+    "jobs failed: 0",
+    "link_failed: 0",
+    "Fan 3 failed ........ : no",
+    "Uncorrectable errors : no errors",
 ]
 NOT_QUIET = [
     "Link detected: no",
@@ -27,12 +31,18 @@ NOT_QUIET = [
     "Uncorrectable errors : 3",
     "IERR_CPU1    | 0x01    | nc",
     "Power supply: failed",
+    "upload failed: None",
+    "bus failure: no carrier",
+    "cooling lost: 0 fans",
 ]
 ACCUSES_NOBODY = [
     "IERR_CPU1    | 0x00    | ok",
     "Link Down Counter   : 0",
     "core test: 96 cores, 4000 runs, 0 miscompares, done",
+    "nvlink replay errors: 0, nvlink crc errors: 0, link_down: 0",
+    "hca link errors: 0 link failures: 0",
     "RestartConfig(on_exit=True, last_signal='SIGKILL', workers=8)",
+    "RestartConfig(after=Delay(s=3), last_signal='SIGKILL', workers=8)",
 ]
 ACCUSES = [
     ("OpenBMC.0.4.MemoryECCUncorrectable: Memory Uncorrectable Error DIMM=0", "node-failure"),

@@ -54,6 +54,12 @@ METRICS = [
     "test error of the best model 4.1 %",
 ]
 ALARMS = ["validation error in field rate", "test error 5 raised by worker"]
+ALARMS += [
+    "test failed: error 12.5% of GPU memory corrupt",
+    "test error 0.3 volts low, GPU dead",
+    "valid word error 4.2 GB/s failed",
+    "0 errors in memory, fabric link 3 degraded",
+]
 
 
 def classify(*lines: str) -> FaultClass:
