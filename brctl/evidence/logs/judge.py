@@ -19,7 +19,6 @@ from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.together.collectives import calls_that_differ, sequences_that_differ
-from brctl.evidence.logs.together.shared_links import read_together
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, second_opinion
@@ -57,7 +56,6 @@ def judge(
     events += (*sequences_that_differ(events), *calls_that_differ(events))
     kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
     standing, over = split(kept)
-    standing = read_together(standing)
     weighed = (*attribute(standing), *set_aside(over))
     odds = odds_of(weighed, health_of(standing, over) if readable else None)
     total = sum(odds.values())

@@ -22,7 +22,15 @@ _ROW = re.compile(
     rf"^(?P<label>[^\[\]=:|]{{2,120}}?)(?P<mark>[:=|]|\.{{3,}}+)[ \t]*(?:(?P<nothing>{_NOTHING})|(?P<well>{_WELL}))[ \t|,;]*$",
     re.IGNORECASE,
 )
-_SENSOR = re.compile(rf"^[^|]{{2,40}}\|[^|]{{1,40}}\|[ \t]*{_WELL}[ \t]*(?:\||$)", re.IGNORECASE)
+UNWELL = (
+    r"(?:lost|loss|fail|fault|i?err(?:or)?s?\b|uncorrect|(?<!de)(?<!de-)assert|degrad|non-?recover|critical|absent|missing|removed|disabled|trip|overload|over-?temp|"
+    r"exceeded|invalid|inconsist|insufficient|non-?redundant|not redundant|offline|power off|bad\b)"
+)
+"""What a discrete sensor says in its last column: IPMI's `ok` is that it answers, not that it is well."""
+
+_SENSOR = re.compile(
+    rf"^[^|]{{2,40}}\|[^|]{{1,40}}\|[ \t]*{_WELL}[ \t]*(?:\|(?!.*{UNWELL})|$)", re.IGNORECASE
+)
 
 _ZERO_BEHIND = re.compile(
     r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",

@@ -13,11 +13,11 @@ from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.quiet_rows import counts_nothing, is_option, is_quiet_row
 from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
-from brctl.evidence.logs.signatures.harmless import BYSTANDER, OTHERWISE, QUOTED_OPTIONS, SAYS_SO
+from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
-from brctl.evidence.logs.witnesses import WITNESSES
+from brctl.evidence.logs.witnesses import GUESSED, QUEUE_FLUSHED, WITNESSES
 from brctl.evidence.logs.wrapping import inner_texts, lines_of, without_entities
 from brctl.evidence.numeric import NumericWatch, parse_progress
 from brctl.model.fault import FaultClass, Origin
@@ -191,7 +191,7 @@ class LineReader:
             self._read_exception(number, text, explained=Part.GENERIC in parts)
         if not PROGRESS_ANCHORS.isdisjoint(anchors):
             self._read_progress(number, text)
-        return bool(matched)
+        return any(signature.name not in _NAME_A_GPU for signature, _ in matched)
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
@@ -236,7 +236,7 @@ class LineReader:
             found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
         if is_below_warning(text):
             found = [pair for pair in found if pair[0].part is not Part.GENERIC]
-        return _without_weaker(_as_witnessed(found))
+        return _without_weaker(_as_witnessed(found, texts))
 
     def _holds(self, signature: Signature) -> bool:
         for key, wanted in signature.when:
@@ -357,6 +357,9 @@ class LineReader:
 
 
 _ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
+_NAME_A_GPU = frozenset({"dcgm.gpu", "smi.gpu"})
+"""Rows that tell whose a line is and not what it says, which may be `GPU 3 : FAIL`."""
+
 _OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
 """What a library may find amiss, warn of, and do without."""
 
@@ -370,8 +373,6 @@ def _stands_beside(harmless: Signature, other: Signature) -> bool:
     What a program says of its own line takes nothing from a cause that the line names, nor does
     who speaks on it.
     """
-    if harmless is OTHERWISE and other.physical:
-        return True
     if harmless.name in _NO_WORD_OF_CAUSES and (other.physical or other.part is Part.ROOT):
         return True
     return other.part is Part.HEALTHY
@@ -416,12 +417,20 @@ def _uptime_s(text: str) -> float | None:
 
 
 def _as_witnessed(
-    found: list[tuple[Signature, Mapping[str, str]]],
+    found: list[tuple[Signature, Mapping[str, str]]], texts: Sequence[str]
 ) -> list[tuple[Signature, Mapping[str, str]]]:
-    """Without the causes that rows read in the words of a witness."""
-    if not any(signature.name in WITNESSES for signature, _ in found):
-        return found
-    return [pair for pair in found if pair[0].part not in _CAUSES]
+    """Without the causes that rows read in the words of a witness, or that it may only guess at."""
+    heard = [signature for signature, _ in found if signature.name in WITNESSES]
+    return [pair for pair in found if not any(_is_guess_of(w, pair[0], texts) for w in heard)]
+
+
+def _is_guess_of(witness: Signature, cause: Signature, texts: Sequence[str]) -> bool:
+    """Whether a cause has no other words than the witness's; what hardware tells stands beside."""
+    if cause.part not in _CAUSES or (cause.physical and witness.name != QUEUE_FLUSHED):
+        return False
+    own, its = _first_match(witness.compiled, texts), _first_match(cause.compiled, texts)
+    overlap = own and its and own.start() < its.end() and its.start() < own.end()
+    return bool(overlap) or cause.fault in GUESSED
 
 
 def _without_weaker(

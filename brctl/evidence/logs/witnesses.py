@@ -1,12 +1,14 @@
 """Lines of a witness: a detector or a peer that tells that another is silent or gone, never why.
 
-A witness takes its line from every row that reads a cause in it: whoever misses heartbeats, finds a
-connection closed or a queue flushed did not see what happened first (decision 0453).
+Whoever misses heartbeats, finds a connection closed or a queue flushed did not see what happened
+first (decision 0453): causes that rows read in those words fall. One that the line states beside
+them, and what hardware and the kernel tell, stays.
 """
 
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, aside
+from brctl.model.fault import FaultClass
 
 NODE_SILENT = "witness.node-silent"
 PEER_GONE = "witness.peer-gone"
@@ -34,3 +36,16 @@ SIGNATURES = (
 )  # fmt: skip
 
 WITNESSES = frozenset(signature.name for signature in SIGNATURES)
+
+GUESSED = frozenset(
+    {
+        FaultClass.NODE_FAILURE,
+        FaultClass.NETWORK_ETH,
+        FaultClass.NETWORK_IB,
+        FaultClass.NETWORK_LINK,
+        FaultClass.NETWORK_SWITCH,
+        FaultClass.PREEMPTION_SIGTERM,
+        FaultClass.DATA_LOADER,
+    }
+)
+"""Classes that a witness would blame: what its line says of them is no more than its silence."""

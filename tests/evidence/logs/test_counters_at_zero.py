@@ -21,6 +21,9 @@ NOT_AT_ZERO = {
     "one counts": [*AT_ZERO["perfquery"], "PortXmitDiscards:......17"],
     "one test fails": [*AT_ZERO["a table of tests"], "| PCIe | Fail |"],
     "an alarm beside them": [*AT_ZERO["colons"], "NVRM: fatal error on link 2"],
+    "a row without a verdict": ["Link 1: PASS", "Link 2: PASS", "Link 4: PASS", "Link 3: 2 lanes"],
+    "a rate without one": ["n1 : 37 GB/s OK", "n2 : 36 GB/s OK", "n4 : 37 GB/s OK", "n3 : 4 GB/s"],
+    "what is missing": ["HBM: PASS", "PCIe: PASS", "SM: PASS", "NVLink: 3 of 18 links missing"],
     "two only": AT_ZERO["colons"][:2],
 }
 

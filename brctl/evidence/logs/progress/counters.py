@@ -6,7 +6,7 @@ One such line is said in passing; several, and none that says the opposite, are 
 # ruff: noqa: E501 - a pattern is read whole
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.signature import healthy
@@ -25,9 +25,16 @@ _AT_REST = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    rf"\b{_BAD}[ \w()/-]{{0,40}}\s*[:=|.]+\s*[1-9]|\bfail(?:ed|s)?\b|\bunhealthy\b|\bERR!",
+    rf"\b{_BAD}[ \w()/-]{{0,40}}\s*[:=|.]+\s*[1-9]|\bfail(?:ed|s)?\b|\bunhealthy\b|\bERR!|"
+    r"(?<![\w.:])[1-9]\d* (?:\w+ ){0,2}(?:uncorrect\w*|missing|lost|bad|errors?|faults?)\b",
     re.IGNORECASE,
 )
+_VERDICT = re.compile(
+    r"^(?P<label>[^:=|]{2,40}).*(?:[:,|=\s])(?:ok|success|pass(?:ed)?|healthy|good|optimal|nominal)\s*$",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[:=|]")
 _MEMORY = re.compile(r"\b[1-9]\d* [CU]E\b")
 """An error's own place in memory (`row:0 col:0`) is no counter."""
 
@@ -45,5 +52,17 @@ def counters_at_zero(lines: Mapping[int, str], source: str) -> LogEvent | None:
     others = [text for number, text in kept if number not in rest]
     if len(at_rest) < _NEEDED or any(is_alarming(t) or _COUNTED.search(t) for t in others):
         return None
+    if _has_row_without_verdict(at_rest, others):
+        return None
     number, text = at_rest[-1]
     return LogEvent(AT_ZERO, source, number, text[:400], count=len(at_rest))
+
+
+def _has_row_without_verdict(at_rest: Iterable[tuple[int, str]], others: Iterable[str]) -> bool:
+    """Whether a thing that differs by its number only from those that passed is not said to."""
+    labels = {_form(row["label"]) for _, text in at_rest if (row := _VERDICT.match(text))}
+    return any(_form(_SEPARATOR.split(text, maxsplit=1)[0]) in labels for text in others)
+
+
+def _form(label: str) -> str:
+    return _NUMBER.sub("#", label).strip().lower()

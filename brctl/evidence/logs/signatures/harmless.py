@@ -35,18 +35,6 @@ SAYS_SO = aside(
 )  # fmt: skip
 """Believed where nothing else is known of the line: a cause that a row names stays one."""
 
-OTHERWISE = aside(
-    Part.BENIGN, "harmless.goes-on",
-    ("could not", "couldn't", "unable to", "cannot", "can't", "fail", "error", "not available", "unavailable", "incompatible", "out of memory", "skip"),
-    "what a line says to have failed, and how it goes on without",
-    r"^(?!.*(?:(?-i:\b(?:ERROR|FATAL|CRITICAL)\b|\b[EF]\d{4} |Error: )|Traceback|Exception|\bexit(?:ing|ed)?\b|\babort|terminat|\brefus|\bdisabled\b|(?:not|cannot|unable to) (?:fall|continu|proceed)))"
-    r"(?:.*\b(?:could not|couldn't|unable to|cannot|can't|fail(?:ed|s|ure)?|errors?|(?:not |un)available|out of memory)\b.*"
-    r"(?:\b(?:using|use|with) .{0,60}\binstead\b|\bfall(?:ing|s)? back\b|\bcontinuing (?:without|with|anyway|on)\b|\bwill (?:be )?(?:ignored?|skip(?:ped)?|use|start (?:from|without)|not (?:load|use) any)\b|"
-    r"\bwill be re(?:tried|trained|sent|computed)\b|\busing (?:the )?(?:default|internal|fallback|slow\w*)\b|\bproceeding (?:without|with|anyway)\b|\boptimi[sz]ations? (?:will not be|are not) enabled|\((?:ignored|skipp(?:ed|ing)|optional|non-fatal)\))|"
-    r".*\b[Ss]kip(?:ping)? (?:the )?(?:import|loading)\b.*\b(?:due to|because|as)\b)",
-)  # fmt: skip
-"""Takes a line from rows that read a program's failure, never from hardware or the kernel."""
-
 QUOTED_OPTIONS = "harmless.torch"
 """Names of options: an exception quotes them as advice, and ends the program all the same."""
 
@@ -116,7 +104,6 @@ SIGNATURES: tuple[Signature, ...] = (
           ("jit-compiled from ptx", "not installed", "preempted", "no stragglers", "no mismatched", "nan found in latents"),
           "programs that say how they go on: kernels compiled at the start, another implementation, a request computed again, a check that found nobody",
           r"CUDA kernels will be jit-compiled from PTX|is not installed\. (?:Using \S.{0,40} implementation|\w+ falls back to)|preempted by PreemptionMode\.|[Pp]reempted \d+ requests? by recompute|\b[Nn]o stragglers (?:detected|found)|\bNo mismatched collectives|NaN found in latents, replacing"),
-    OTHERWISE,
     aside(Part.BENIGN, "harmless.no-plugin", ("nccl info",), "NCCL: plug-ins that are not there, symbols of other releases, a communicator that its program ended",
           r"NCCL INFO (?:\S+ )?(?:[\w/]*[Pp]lugin\b.{0,60}(?:[Cc]ould not find|[Ff]ailed to (?:find|open|load)|not found|No plugin))"),
     aside(Part.BENIGN, "harmless.no-verbs", "failed to open libibverbs", "NCCL on nodes without InfiniBand"),

@@ -6,6 +6,7 @@ a passed test, or a service that does its work is strong. Sources: the programs'
 
 # ruff: noqa: E501 - a pattern is read whole
 
+from brctl.evidence.logs.quiet_rows import UNWELL
 from brctl.evidence.logs.signature import healthy
 
 _JOB = "training frameworks and launchers"
@@ -79,7 +80,7 @@ _DEVICES = (
     healthy("well.disk", (": clean,", "no known data errors", "[uu", "state: online"), 0.75, "fsck, zpool and md",
             r": clean, \d+/\d+ files|errors: No known data errors|blocks .{0,40}\[U{2,}\]"),
     healthy("well.sel-routine", ("chassis intru", "session audit", "log area", "timestamp clock", "presence detected", "fully redundant", "are redundant"), 0.64, "ipmitool", r"Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Presence [Dd]etected(?!, ?(?:Failure|Predictive|AC))|Fully Redundant|(?<!not )\bare redundant\b"),
-    healthy("well.sensor", ("| ok",), 0.66, "ipmitool sensor and sdr", r"^\s*[\w #./+-]{3,30}\|[^|]{1,30}\|(?:[^|]{1,20}\|)?\s*ok\b"),
+    healthy("well.sensor", ("| ok",), 0.66, "ipmitool sensor and sdr", r"^\s*[\w #./+-]{3,30}\|[^|]{1,30}\|(?:[^|]{1,20}\|)?\s*ok\b(?!.*" + UNWELL + ")"),
     healthy("well.link-width", ("current", "lnksta:"), 0.62, "nvidia-smi and lspci: the link is as wide as it can be", r"^\s*Current\s*:\s*16x\s*$|LnkSta:.{0,24}\(ok\), Width x\d+ \(ok\)"),
     healthy("well.counter", ("_phy: 0", "media_errors", "media and data integrity errors", "self-test completed without", "symbolerrorcounter:", "linkdownedcounter:", "errors_phy:"), 0.66, "ethtool, perfquery, nvme-cli and smartd: counters of hardware errors at zero",
             r"^\s*(?:rx_crc_errors_phy|rx_symbol_err_phy|rx_discards_phy|media_errors|Media and Data Integrity Errors|SymbolErrorCounter|LinkDownedCounter|LinkErrorRecoveryCounter)\s*:[\s.]*0\s*$|self-test completed without error"),
@@ -154,20 +155,16 @@ _RESULTS = (
 
 _FOUND_NONE = (
     healthy("well.found-none", (" detected", " found", " observed", " reported", " logged", " encountered"), 0.62, "checks that say what they looked for and did not find",
-            r"\b(?:[Nn]o|[Nn]one of the|(?<![\d.:#-])0) (?:[\w-]+ ){0,3}(?:errors?|faults?|failures?|stragglers?|problems?|issues?|mismatch\w*|anomal\w+|leaks?|violations?|bad (?:blocks|sectors|nodes|links|rows)|miscompares|corruptions?)"
+            r"\b(?:[Nn]o|[Nn]one of the|(?<![\d.:#-])0) (?:(?:[\w-]+ ){1,3}(?:errors?|faults?|failures?|problems?|issues?)|(?:[\w-]+ ){0,3}(?:stragglers?|mismatch\w*|anomal\w+|leaks?|violations?|bad (?:blocks|sectors|nodes|links|rows)|miscompares|corruptions?))"
             r"(?: \w+){0,2} (?:(?:were |was |have been )?(?:detected|found|observed|reported|logged|encountered))\b"),
-    healthy("well.verdict-row", (" ok", "pass", "success", "healthy", "optimal"), 0.62, "tools that print a verdict for each thing they looked at",
-            r"^\W{0,4}(?:\S{1,24}: )?[\w /()%.#-]{2,48}?(?:\s*[:=|]|\.{3,}|\s*\]\]|(?<=\w)_\w+)\s*(?:OK|PASS(?:ED)?|[Pp]ass(?:ed)?|SUCCESS|[Ss]uccess|[Hh]ealthy|HEALTHY|[Oo]ptimal|ok)\s*\|?\s*$"),
     healthy("well.optimized", ("optimization ", "optimisation ", "best val", "best dev", "best test", "best model", "best epoch"), 0.7, "training scripts at their end",
             r"\b[Oo]ptimi[sz]ation (?:is )?(?:complete|finished|done)\b|\b[Bb]est (?:validation|val|test|dev|model|epoch)\b.{0,60}[:=]? \d[\d.]*"),
-    healthy("well.device-listed", ("/physical_device:gpu:", "created device /job", "/device:gpu:", "cudadevice(id=", "gpudevice(id="), 0.62, "TensorFlow and JAX: a GPU that was found and set up",
-            r"name='/physical_device:GPU:\d+'|Created device /job:\S+/device:GPU:\d+ with \d+|\b(?:Cuda|Gpu)Device\(id=\d+"),
 )  # fmt: skip
 
 _STAGES = (
-    healthy("over.pod-stage", ("started container", "created container", "created with docker id", "started with docker id", "  started  ", "  created  "), 0.6, "Kubernetes: a container that was made or started got over what its pod waited for",
+    healthy("over.pod-stage", ("started container", "created container", "created with docker id", "started with docker id", "  started  ", "  created  "), 0.0, "Kubernetes: a container that was made or started shows that its pod has its sandbox and volumes, and tells of no other container",
             r"\b(?:Created|Started) (?:container\b|with docker id)|\sNormal\s+(?:Created|Started)\s",
-            settles=("volume.mount", "k8s.sandbox", "k8s.image", "k8s.reason.container", "k8s.reason.not-started", "box.not-started", "k8s.restarts", "k8s.config")),
+            settles=("volume.mount", "k8s.sandbox")),
 )  # fmt: skip
 
 SIGNATURES = (*_FOUND_NONE, *_STAGES, *_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)

@@ -1,1 +1,1 @@
-"""Lines that tell more side by side than each by itself: watchdogs of ranks, links of ports."""
+"""Lines that tell more side by side than each by itself: watchdogs of ranks."""
