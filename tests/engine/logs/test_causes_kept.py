@@ -31,6 +31,10 @@ NOT_CAUGHT = [
     ("WARNING:fastkernels.loader:ModuleNotFoundError: No module named 'flash_attn', giving up", "environment-mismatch"),
     ("WARNING:myproj.launch:ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\nWARNING:myproj.launch:giving up", "environment-mismatch"),
 ]  # fmt: skip
+WITNESS_QUOTES = [
+    ("node gpu-7 reason: kernel panic - not syncing: Fatal machine check; marked dead", "node-failure"),
+    ("NVRM: Xid (PCI:0000:3b:00): 79, node agent: no heartbeat from GPU", "gpu-lost"),
+]  # fmt: skip
 REQUEUED = (
     "slurmstepd: error: *** JOB 33 ON n7 CANCELLED AT 2026-01-01T00:00:00 DUE TO JOB REQUEUE ***"
 )
@@ -56,8 +60,8 @@ def classify(classifier: Classifier, folder: Path, text: str) -> LogVerdict:
     return classifier.classify_paths([log]).overall
 
 
-@pytest.mark.parametrize(("text", "fault"), NO_COUNT + NO_OPTION + NOT_CAUGHT)
-def test_a_cause_beside_a_zero_an_option_or_a_warning_keeps_its_class(
+@pytest.mark.parametrize(("text", "fault"), NO_COUNT + NO_OPTION + NOT_CAUGHT + WITNESS_QUOTES)
+def test_a_cause_beside_quiet_words_keeps_its_class(
     classifier: Classifier, tmp_path: Path, text: str, fault: str
 ) -> None:
     assert classify(classifier, tmp_path, text).fault.value == fault
