@@ -4,7 +4,6 @@ One lab of four nodes with namespaces and OpenSSH of their own; in each scenario
 trains on it until one thing breaks.
 """
 
-import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,20 +14,18 @@ import pytest
 from brctl.engine.controller.wiring import open_controller
 from brctl.lab.cluster import Lab
 from brctl.lab.faults import FAULTS
-from brctl.lab.processes import command_line, parent, send
+from brctl.lab.processes import send
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
-from tests.fakes.warm_ranks import start_warm
-from tests.fakes.warm_server import SERVE
 from tests.scenarios.site import Site, open_site, scenario_lab
 from tests.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
 SPEC = LabSpec(
     nodes=4, standbys=0, gpus=2, isolation=Isolation.NETNS, collective_timeout_s=25.0,
-    stall_after_s=5.0, checkpoint_every=50,
+    stall_after_s=5.0,
 )  # fmt: skip
 CULPRIT = "n3"
 
@@ -37,7 +34,6 @@ CULPRIT = "n3"
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is gone afterwards, whatever the scenarios did to it."""
     with scenario_lab(SPEC, tmp_path_factory) as lab:
-        asyncio.run(start_warm(lab, tmp_path_factory.mktemp("warm")))
         yield lab
 
 
@@ -46,8 +42,6 @@ async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
     """A sound job in training on a healed lab."""
     async with open_site(lab, tmp_path) as site:
         await site.train()
-        rank = FaultSite(lab.record, lab.paths, "n1").trainers()[0]
-        assert SERVE.encode() in command_line(parent(rank) or 0), "it was not started warm"
         yield site
 
 
