@@ -158,8 +158,12 @@ def renew(request: dict[str, Any], files: dict[str, str]) -> bool:
     deadline = time.monotonic() + request["answer_s"]
     while time.monotonic() < deadline:
         now = parked_record(request, files)
-        if now is None or now.get("renewed") == number:
-            return now is not None
+        if now is None:
+            # Its supervisor writes that it ended; what is parked after that must not find it.
+            await_end(record.get("supervisor"))
+            return False
+        if now.get("renewed") == number:
+            return True
         time.sleep(POLL_S)
     return False
 

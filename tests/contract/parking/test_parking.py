@@ -101,6 +101,34 @@ async def test_changed_code_is_parked_anew(site: ParkingSite) -> None:
     assert not set(site.parked_pids()) & set(before)
 
 
+async def test_parking_anew_waits_until_the_end_of_the_old_process_is_written(
+    site: ParkingSite,
+) -> None:
+    """A busy host's supervisor wrote that end over the new process, which was taken for dead."""
+    await site.park()
+    logs = site.folder / "logs"
+    supervisors = [
+        json.loads(path.read_text())["supervisor"] for path in logs.glob(f"parked-{N1}-*.record")
+    ]
+    before = site.parked_pids()
+    (site.folder / "helper.py").write_text("shade = 2222\n")
+    os.utime(site.folder / "helper.py", (1, 1))
+    for pid in supervisors:
+        os.kill(pid, signal.SIGSTOP)
+    parking = asyncio.create_task(site.park())
+    try:
+        await until(lambda: not any(any(command_line(pid)) for pid in before))
+        # Long enough for a new process to be parked, had it not waited.
+        await asyncio.sleep(1.0)
+    finally:
+        for pid in supervisors:
+            os.kill(pid, signal.SIGCONT)
+    await parking
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in supervisors))
+    assert len(site.parked_pids()) == len(before)
+    assert list(logs.glob(f"parked-{N1}-*.end")) == []
+
+
 @pytest.mark.parametrize("change", ["launch", "environment"])
 async def test_another_start_than_was_parked_for_is_cold(site: ParkingSite, change: str) -> None:
     """A flag or a variable more is another program."""
