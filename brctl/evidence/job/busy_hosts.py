@@ -11,6 +11,7 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
 
 CPU_CHECK = "job.cpu"
+LOAD = "host.cpu.load_per_cpu"
 
 BUSY_LOAD = 2.0
 """So many processes that want each processor make ranks late in turn (own)."""
@@ -18,11 +19,18 @@ BUSY_LOAD = 2.0
 LEAST_RANKS = 3
 
 
+def loads_of(reports: Iterable[NodeReport]) -> Mapping[str, float]:
+    """How many processes want each processor of a node, of the nodes that tell."""
+    told = (
+        (report.node, m.value) for report in reports for m in report.named("host.cpu.load_per_cpu")
+    )
+    return {node: float(load) for node, load in told if is_number(load)}
+
+
 def are_busy(reports: Iterable[NodeReport]) -> bool:
     """Most hosts have more to do than they have processors: any rank may be the late one."""
-    loads = [m.value for r in reports for m in r.named("host.cpu.load_per_cpu")]
-    known = [load for load in loads if is_number(load)]
-    return bool(known) and median(known) >= BUSY_LOAD
+    loads = loads_of(reports)
+    return bool(loads) and median(loads.values()) >= BUSY_LOAD
 
 
 def of_ranks(status: JobStatus, reports: Iterable[NodeReport], name: str) -> Mapping[int, float]:

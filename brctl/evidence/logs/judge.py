@@ -12,13 +12,13 @@ from brctl.evidence.logs.claim import (
     calibrate,
     is_claimed,
 )
+from brctl.evidence.logs.collectives import calls_that_differ, sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.endings import leads_of_ending
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
-from brctl.evidence.logs.together.collectives import calls_that_differ, sequences_that_differ
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, second_opinion

@@ -24,10 +24,11 @@ def _bad(classes: Iterable[F], *nodes: str) -> Truth:
     return Truth(frozenset(classes), frozenset(nodes), frozenset(nodes))
 
 
-def _not_begun(it: Fleet) -> None:
-    """No rank has done a step."""
+def _not_begun(it: Fleet, ages_s: Iterable[float]) -> None:
+    """No rank has done a step; each began so long ago."""
     it.past = False
-    for values in it.ranks:
+    for values, age_s in zip(it.ranks, ages_s, strict=True):
+        values |= {"phase": "start", "phase_age_s": age_s, "progress_age_s": age_s}
         for name in [name for name in values if name.startswith("recent_")]:
             del values[name]
         for name in ("step", "step_s", "wait_s"):
@@ -58,10 +59,8 @@ def power_limit_on_one_node(rng: Random) -> tuple[Fleet, Truth]:
 def fabric_manager_down_at_the_start(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng, most=64)
     (bad,) = it.some_nodes(1)
-    _not_begun(it)
-    ago = rng.uniform(20.0, 90.0)
+    _not_begun(it, [rng.uniform(20.0, 90.0)] * it.job.world_size)
     for rank, values in enumerate(it.ranks):
-        values |= {"phase": "start", "phase_age_s": ago, "progress_age_s": ago}
         if rank in it.job.ranks_on(bad):
             _leave(
                 values, 1,
@@ -98,10 +97,8 @@ def memlock_limit_on_one_node(rng: Random) -> tuple[Fleet, Truth]:
     """Its limits came from another image: no memory can be registered with the adapter."""
     it = fleet(rng, most=64)
     (bad,) = it.some_nodes(1)
-    _not_begun(it)
-    ago = rng.uniform(20.0, 90.0)
+    _not_begun(it, [rng.uniform(20.0, 90.0)] * it.job.world_size)
     for rank, values in enumerate(it.ranks):
-        values |= {"phase": "start", "phase_age_s": ago, "progress_age_s": ago}
         if rank in it.job.ranks_on(bad):
             said = (
                 "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.\n"
@@ -126,11 +123,9 @@ def one_node_pulls_its_image(rng: Random) -> tuple[Fleet, Truth]:
     """After a restart: no process is there yet, and all others wait for it to join."""
     it = fleet(rng, most=64)
     (there,) = it.some_nodes(1)
-    _not_begun(it)
     age = rng.uniform(25.0, 200.0)
+    _not_begun(it, [age + rng.uniform(0.0, 0.5) for _ in it.ranks])
     for rank, values in enumerate(it.ranks):
-        mine = age + rng.uniform(0.0, 0.5)
-        values |= {"phase": "start", "phase_age_s": mine, "progress_age_s": mine}
         values["process_state"] = "S"
         it.stacks[rank] = (
             "distributed_c10d.py:_store_based_barrier", "distributed_c10d.py:init_process_group",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import combinations
 from statistics import median
 
-from brctl.evidence.job.busy_hosts import are_busy
+from brctl.evidence.job.busy_hosts import are_busy, loads_of
 from brctl.evidence.job.history import CAUSE_SHARE, slow_down, usual_pace
 from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, odd_interfaces, odd_rates
 from brctl.evidence.job.network.paths import (
@@ -19,7 +19,6 @@ from brctl.evidence.job.network.paths import (
     PathEnd,
     Paths,
     busiest,
-    loads_of,
     path_ends_of,
     paths_between,
 )

@@ -19,7 +19,7 @@ from brctl.model.sweeps.report import NodeReport
 MAJORITY = 2
 """So many agree at least before one that differs is the odd one."""
 
-_DOWN = (("fabric.ibport.state", "ACTIVE"), ("fabric.eth.carrier", True))
+_UP = (("fabric.ibport.state", "ACTIVE"), ("fabric.eth.carrier", True))
 """What an interface that is up reads: the rate of one that is down is nobody's."""
 
 
@@ -114,4 +114,4 @@ def _by_interface(
 
 
 def _down(report: NodeReport) -> set[str]:
-    return {m.subject for name, up in _DOWN for m in report.named(name) if m.value != up}
+    return {m.subject for name, up in _UP for m in report.named(name) if m.value != up}

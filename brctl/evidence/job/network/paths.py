@@ -29,7 +29,6 @@ LATE_RATIO = 10.0
 """Later than this and so many times a good path's is a sick path inside one site (own). On a host
 with more to do than processors an answer may wait for one as well: so many times as long."""
 
-LOAD = "host.cpu.load_per_cpu"
 LOAD_EXCUSES = 4.0
 """No load makes an answer later than that: it also counts those that wait for a disk or a file
 server, behind a sick network say, and they take no processor (own)."""
@@ -104,12 +103,6 @@ def _rows(report: NodeReport) -> dict[tuple[str, str], float]:
     }
 
 
-def loads_of(reports: Iterable[NodeReport]) -> Mapping[str, float]:
-    """How many processes want each processor of a node, of the nodes that tell."""
-    told = ((report.node, m.value) for report in reports for m in report.named(LOAD))
-    return {node: float(load) for node, load in told if is_number(load)}
-
-
 def paths_between(
     ends: Sequence[PathEnd],
     spans: Sequence[str],
@@ -130,13 +123,14 @@ def paths_between(
     mtus = sorted(end.values["path_mtu"] for end in ends if "path_mtu" in end.values)
     usual_ms = delays[len(delays) // 4] if delays else 0.0
     usual_mtu = mtus[len(mtus) * 3 // 4] if mtus else 0.0
+    not_sooner_ms = LATE_RATIO * usual_ms
     for end in sorted(ends, key=lambda end: (end.source, end.peer)):
         pair = frozenset({end.source, end.peer})
-        late_ms = max(LATE_MS * _load(end, loads), LATE_RATIO * usual_ms)
+        late_ms = max(LATE_MS * _load(end, loads), not_sooner_ms)
         what = _trouble(end, (usual_ms, late_ms), usual_mtu, spans)
         if what:
             trouble.setdefault(pair, f"{end.source}: {what}")
-        elif end.delay_ms is not None and end.delay_ms >= max(LATE_MS, LATE_RATIO * usual_ms):
+        elif end.delay_ms is not None and end.delay_ms >= max(LATE_MS, not_sooner_ms):
             busy.setdefault(pair, f"{end.source}: {_late(end, usual_ms)}")
         if what or any(_sent(end, span) >= LEAST_SEGMENTS for span in spans):
             for one, other in ((end.source, end.peer), (end.peer, end.source)):

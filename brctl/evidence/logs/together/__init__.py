@@ -1,1 +1,0 @@
-"""Lines that tell more side by side than each by itself: watchdogs of ranks."""
