@@ -6,7 +6,7 @@ node whose paths are all bad, while others have good ones, is where the trouble 
 little traffic to tell is neither.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from statistics import median
@@ -34,6 +34,9 @@ LEAST_PATHS = 2
 WAITING_SHARE = 0.3
 """Of a step spent in collectives, from where on the network may be what a young job waits for."""
 
+MOSTLY_WAITING = 0.5
+"""A job that spends half of its steps in collectives is as quick as its network (own)."""
+
 SLOW_PATH = 0.7
 """How sure one busy path of a job that waits longer is: seen for 0.4 s, and once (own)."""
 
@@ -58,19 +61,19 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
         return odd
     rates = tuple(_odd_rates(status, reports, paths))
     told = any(item.weight is Weight.CONVICTS for item in rates)
-    slow = busiest(ends) if _waits_longer(status) and not told else None
+    slow = None if told else _slow_path(status, ends)
     found = _of_paths(status, paths, slow, weight)
     return (*found, *rates, *_late_hosts(paths, reports))
 
 
 def _of_paths(
-    status: JobStatus, paths: Paths, slow: PathEnd | None, weight: Weight
+    status: JobStatus, paths: Paths, slow: Evidence | None, weight: Weight
 ) -> tuple[Evidence, ...]:
     """The nodes whose paths are all bad, else the one slow path, else what no node explains."""
     if nodes := _centres(paths):
         return tuple(_of_node(node, paths, weight) for node in nodes)
     if slow is not None:
-        return (_slow_path(slow),)
+        return (slow,)
     return (_nobodys(paths, _weight_of_none(status, paths)),) if paths.trouble else ()
 
 
@@ -114,19 +117,27 @@ def _waits_longer(status: JobStatus) -> bool:
     return change is not None and (change.wait_s or 0.0) >= CAUSE_SHARE * change.growth_s
 
 
-def _slow_path(end: PathEnd) -> Evidence:
-    """A path that is slow though nothing is lost; which of its ends is to blame nobody knows."""
+def _slow_path(status: JobStatus, ends: Sequence[PathEnd]) -> Evidence | None:
+    """A path that is slow though nothing is lost; which of its ends is to blame nobody knows.
+
+    A job that was as slow from its first step became no slower: then the path is a hint.
+    """
+    longer = _waits_longer(status)
+    end = busiest(ends) if longer or _waits_much(status) else None
+    if end is None:
+        return None
     busy_pct = end.values["busy_pct"]
+    steps = "steps became longer in" if longer else "most of every step is spent in"
     return Evidence(
         kind="job.network.slow-path",
         subject=Subject(""),
-        weight=Weight.CONVICTS,
+        weight=Weight.CONVICTS if longer else Weight.HINTS,
         fault=FaultClass.NETWORK_LINK,
         role=Role.ROOT,
         source=CHECK,
         text=f"{end.source} sends to {end.peer} for {busy_pct:.0f} % of the time while most others"
-        " have nothing to send, and steps became longer in collectives: a limit on one of the two,"
-        " or between them",
+        f" have nothing to send, and {steps} collectives: a limit on one of the two, or between"
+        " them",
         raw=f"busy_pct={busy_pct:.1f}",
         strength=SLOW_PATH,
     )
@@ -134,8 +145,18 @@ def _slow_path(end: PathEnd) -> Evidence:
 
 def _may_be_hurt(status: JobStatus) -> bool:
     """Nobody knows its pace, and its ranks spend much of every step waiting for each other."""
+    return usual_pace(status) is None and _waiting_share(status) >= WAITING_SHARE
+
+
+def _waits_much(status: JobStatus) -> bool:
+    """It goes on, and the usual rank spends most of its step in collectives."""
+    return status.stalled is False and _waiting_share(status) >= MOSTLY_WAITING
+
+
+def _waiting_share(status: JobStatus) -> float:
+    """Of the usual rank's step, what it spends in collectives; 0 where no rank tells."""
     shares = [v.wait_s / v.step_s for v in status.ranks if v.wait_s is not None and v.step_s]
-    return usual_pace(status) is None and bool(shares) and median(shares) >= WAITING_SHARE
+    return median(shares) if shares else 0.0
 
 
 def _centres(paths: Paths) -> tuple[str, ...]:

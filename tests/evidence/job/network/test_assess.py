@@ -162,6 +162,22 @@ def test_a_busy_path_says_nothing_of_a_job_that_is_as_quick_as_ever_or_slow_else
         assert assess_network(status, busy) == ()
 
 
+@pytest.mark.parametrize(("waits_s", "weights"), [(1.9, [Weight.HINTS]), (0.5, [])])
+def test_a_path_that_was_slow_from_the_first_step_is_a_hint_where_most_of_a_step_is_waiting(
+    waits_s: float, weights: list[Weight]
+) -> None:
+    """A job that never was quicker was no-fault HIGH beside a link at a thousandth of its rate."""
+    job = fleet(4)
+    even = tuple(StepWindow(25 * i, 25, 2.0, wait_s=waits_s) for i in range(4))
+    ranks = tuple(
+        RankView(r, job.nodes[r % 4], alive=True, step_s=2.0, wait_s=waits_s) for r in range(8)
+    )
+    history = StepHistory(even, even[-1], even[-1])
+    status = JobStatus(job, ranks, 40, 0.1, stalled=False, silent=(), history=history)
+    found = assess_network(status, busy_paths(job, ("g03", "g02")))
+    assert [item.weight for item in found] == weights
+
+
 def test_where_several_paths_are_busy_none_is_the_odd_one() -> None:
     job = fleet(4)
     two = busy_paths(job, ("g03", "g02"), ("g02", "g01"))
