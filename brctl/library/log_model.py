@@ -1,7 +1,9 @@
 """Reads the shipped tables of the word model: an `.npz` without pickles, bounded, on demand."""
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import SupportsFloat
 
 from brctl.evidence.logs.words.word_model import WordModel
 from brctl.model.fault import FaultClass
@@ -45,8 +47,15 @@ def read_model(path: Path) -> WordModel:
                 classes=tuple(FaultClass(str(name)) for name in tables["classes"]),
                 weights=tables["weights"].astype(np.int8).tobytes(),
                 scale=float(tables["scale"]),
-                bias=tuple(float(value) for value in tables["bias"]),
+                bias=_numbers(tables["bias"]),
+                named=_numbers(tables["named"]),
+                flags=_numbers(tables["flags"]),
+                facts=tuple(_numbers(row) for row in tables["facts"]),
                 surprise=tables["surprise"].astype(np.uint8).tobytes(),
             )
     except (KeyError, zipfile.BadZipFile) as exc:
         raise ValueError(f"{path}: not a word model: {exc}") from exc
+
+
+def _numbers(row: Iterable[SupportsFloat]) -> tuple[float, ...]:
+    return tuple(float(value) for value in row)

@@ -136,7 +136,7 @@ def _read_rule(section: Section, path: Path) -> SiteRule:
             source=section.value("why", str),
             pattern=_pattern(section),
             origin=_origin(section),
-            of_site=True,
+            beyond_words=True,
         ),
         examples=section.texts("examples", ()),
         place=f"{path}:{section.line('name')}",

@@ -1,9 +1,11 @@
-r"""The composed lines and excerpts in `log_lines/`: what programs print, and what it speaks for.
+r"""The composed lines, excerpts and logs in `log_lines/`: what programs print, and what it means.
 
 `lines_*.txt` has `class|line`: the class that an expert would name if the line decided; `/origin`
 behind it where that differs from the class's own; several classes, likeliest first, where the line
 cannot tell them apart; `quiet` where nothing is wrong, `unknown` where it does not say what. ` \n `
-parts lines. `excerpts_*.txt` has `=== class | incident` above the lines of each.
+parts lines. `excerpts_*.txt` has `=== class | incident` above the lines of each, `logs_*.txt` has
+`=== class | origin | remark` above whole logs: what one finds in one file or one capture, with
+victims, retries that succeeded and harmless alarms around the cause.
 Forms are the programs' own; hosts, numbers, paths and times are made up.
 """
 
@@ -19,6 +21,7 @@ LINE_WEIGHT = 0.3
 """What one composed line counts beside a whole log."""
 
 EXCERPT_WEIGHT = 0.6
+LOG_WEIGHT = 1.0
 _HEAD = re.compile(r"^=== ([a-z,/ -]+?) *\| *(.*)\n", re.MULTILINE)
 _QUIET = {"quiet": "no-fault", "weak": "no-fault"}
 
@@ -43,13 +46,16 @@ class Example:
 
 
 def read_tables(folder: Path = FOLDER) -> list[Example]:
-    """Every line and excerpt.
+    """Every line, excerpt and log.
 
     Raises:
         ValueError: A row names no known class.
     """
     lines = [row for path in sorted(folder.glob("lines_*.txt")) for row in _lines(path)]
-    return lines + [row for path in sorted(folder.glob("excerpts_*.txt")) for row in _parts(path)]
+    for kind, weight in (("excerpts", EXCERPT_WEIGHT), ("logs", LOG_WEIGHT)):
+        for path in sorted(folder.glob(f"{kind}_*.txt")):
+            lines += _parts(path, weight)
+    return lines
 
 
 def _lines(path: Path) -> Iterator[Example]:
@@ -62,10 +68,10 @@ def _lines(path: Path) -> Iterator[Example]:
             yield _example(label, text.replace(" \\n ", "\n"), LINE_WEIGHT, section)
 
 
-def _parts(path: Path) -> Iterator[Example]:
+def _parts(path: Path, weight: float) -> Iterator[Example]:
     _, *parts = _HEAD.split(path.read_text())
     for label, name, text in zip(*[iter(parts)] * 3, strict=True):
-        yield _example(label, text.strip("\n"), EXCERPT_WEIGHT, f"{path.stem}: {name}")
+        yield _example(label, text.strip("\n"), weight, f"{path.stem}: {name}")
 
 
 def _example(label: str, text: str, weight: float, section: str) -> Example:

@@ -3,8 +3,7 @@
     python -m tests.bench.train_log_model --corpus DIR [--corpus DIR ...] [--write]
 
 A corpus is a folder with cases.jsonl (file, fault_class, source_url or facts_from) and logs/. The
-composed lines and excerpts of `log_tables.py` are examples as well, and so are the words of rules.
-Prints, for families of sources the model was not trained on: how often the rules are right alone
+composed lines, excerpts and logs of `log_tables.py` are examples as well. Prints, for families of sources the model was not trained on: how often the rules are right alone
 and together with the model, and how often its likeliest fault is right. Figures of files instead of
 families would be too good: one repository prints alike.
 """
@@ -27,23 +26,23 @@ from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.logs.log_sources import read_blocks
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
-from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line, sampled
-from brctl.evidence.logs.words.word_model import WordModel
+from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line
+from brctl.evidence.logs.words.word_model import QUIET, WordModel, hear
 from brctl.library.log_model import MODEL_FILE
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogVerdict
 from tests.bench.log_model_training import (
     CLASSES,
-    Examples,
-    Matrix,
+    HeardLog,
+    Tables,
     examples_of,
-    rule_examples,
+    heard_example,
+    heard_without_rules,
     train,
 )
-from tests.bench.log_tables import Example, read_tables
+from tests.bench.log_tables import read_tables
 
 FOLDS = 5
-QUIET = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,11 @@ class LabelledLog:
     def said(self, words: Mapping[FaultClass, float]) -> LogVerdict:
         """What the rules say together with the words; without any, what they say alone."""
         return judge("", self.events, readable=self.readable, words=words)
+
+    def heard_by(self, model: WordModel) -> Mapping[FaultClass, float]:
+        """How likely a model makes each class by the log's lines."""
+        lines = dict(enumerate(self.text.splitlines(), 1))
+        return hear(model, lines, self.events).shares
 
 
 def family_of(row: dict[str, str]) -> str:
@@ -89,21 +93,30 @@ def folds(families: NDArray[np.str_]) -> Iterator[NDArray[np.bool_]]:
         yield np.isin(families, ordered[number::FOLDS])
 
 
-def tried_elsewhere(logs: Sequence[LabelledLog], composed: Examples) -> list[WordModel]:
+def tried_elsewhere(logs: Sequence[LabelledLog], composed: Sequence[HeardLog]) -> list[WordModel]:
     """For every log a model that saw nothing of its family, but all that was composed."""
-    examples = examples_of([Example(log.text, log.fault) for log in logs])
+    heard = [heard_without_rules(log.text, log.fault) for log in logs]
     models: dict[int, WordModel] = {}
     for tried in folds(np.array([log.family for log in logs])):
-        model = model_of(*train(examples.chosen(~tried).joined(composed)))
+        others = [heard[number] for number in np.flatnonzero(~tried)]
+        model = model_of(train(examples_of([*others, *composed])))
         models |= dict.fromkeys(np.flatnonzero(tried).tolist(), model)
     return [models[number] for number in range(len(logs))]
 
 
-def model_of(weights: Matrix, bias: Matrix, surprise: bytes = bytes(BUCKETS)) -> WordModel:
-    """The tables as they are shipped: weights in steps of a signed byte."""
-    scale = float(np.abs(weights).max()) / 127.0
-    steps = np.round(weights / scale).astype(np.int8)
-    return WordModel(CLASSES, steps.tobytes(), scale, tuple(bias.tolist()), surprise)
+def model_of(tables: Tables, surprise: bytes = bytes(BUCKETS)) -> WordModel:
+    """The tables as they are shipped: weights of words in steps of a signed byte."""
+    scale = float(np.abs(tables.weights).max()) / 127.0
+    return WordModel(
+        classes=CLASSES,
+        weights=np.round(tables.weights / scale).astype(np.int8).tobytes(),
+        scale=scale,
+        bias=tuple(tables.bias.tolist()),
+        named=tuple(tables.named.tolist()),
+        flags=tuple(tables.flags.tolist()),
+        facts=tuple(tuple(row) for row in tables.facts.tolist()),
+        surprise=surprise,
+    )
 
 
 def surprise_table(logs: Sequence[LabelledLog]) -> NDArray[np.uint8]:
@@ -111,7 +124,7 @@ def surprise_table(logs: Sequence[LabelledLog]) -> NDArray[np.uint8]:
     ordinary = [log for log in logs if log.fault is FaultClass.NO_FAULT]
     seen = np.zeros(BUCKETS)
     for log in ordinary:
-        words = {f for line in sampled(log.text.splitlines()) for f in features_of_line(line)}
+        words = {f for line in log.text.splitlines() for f in features_of_line(line)}
         seen[sorted(buckets_of(f for f in words if f.startswith("w:")))] += 1
     bits = -np.log2((seen + 0.5) / (len(ordinary) + 1.0))
     return np.clip(np.round(16.0 * bits), 0, 255).astype(np.uint8)
@@ -125,6 +138,9 @@ def write_model(path: Path, model: WordModel) -> None:
         weights=np.frombuffer(model.weights, dtype=np.int8),
         scale=np.float64(model.scale),
         bias=np.array(model.bias),
+        named=np.array(model.named),
+        flags=np.array(model.flags),
+        facts=np.array(model.facts),
         surprise=np.frombuffer(model.surprise, dtype=np.uint8),
     )
 
@@ -180,13 +196,14 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"write {MODEL_FILE}")
     options = parser.parse_args()
     logs = [log for folder in options.corpus for log in read_corpus(folder)]
-    composed = examples_of(read_tables()).joined(rule_examples())
+    composed = [heard_example(row) for row in read_tables()]
     if options.write:
-        everything = examples_of([Example(log.text, log.fault) for log in logs]).joined(composed)
-        write_model(MODEL_FILE, model_of(*train(everything), surprise_table(logs).tobytes()))
+        heard = [heard_without_rules(log.text, log.fault) for log in logs]
+        tables = train(examples_of([*heard, *composed]))
+        write_model(MODEL_FILE, model_of(tables, surprise_table(logs).tobytes()))
         print(f"wrote {MODEL_FILE}, {MODEL_FILE.stat().st_size} bytes")
     models = tried_elsewhere(logs, composed)
-    words = [model.shares(log.text.splitlines()) for log, model in zip(logs, models, strict=True)]
+    words = [log.heard_by(model) for log, model in zip(logs, models, strict=True)]
     print("\n".join(report(logs, words)))
     return 0
 

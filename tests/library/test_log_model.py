@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from brctl.evidence.logs.words.line_words import BUCKETS
+from brctl.evidence.logs.words.marked_lines import marked_lines
+from brctl.evidence.logs.words.word_model import hear
 from brctl.library.log_model import MODEL_FILE, SIZE_LIMIT, read_model, shipped_model
 from brctl.model.fault import FaultClass
-from tests.bench.log_model_training import examples_of, train
-from tests.bench.log_tables import EXCERPT_WEIGHT, LINE_WEIGHT, Example, read_tables
+from tests.bench.log_model_training import HeardLog, examples_of, heard_example, train
+from tests.bench.log_tables import EXCERPT_WEIGHT, LINE_WEIGHT, LOG_WEIGHT, Example, read_tables
 from tests.bench.train_log_model import family_of, folds, model_of, write_model
 
 LOGS = [
@@ -20,6 +22,10 @@ LOGS = [
     Example("loss is nan after the overflow", FaultClass.NUMERIC_NAN),
     Example("gradient overflow, nan in the loss", FaultClass.NUMERIC_NAN),
 ]
+
+
+def heard() -> list[HeardLog]:
+    return [heard_example(log) for log in LOGS]
 
 
 def test_the_shipped_model_is_small_and_knows_every_class() -> None:
@@ -45,24 +51,24 @@ def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
     """The tables survive the file, and tell the classes they were trained on apart."""
     path = tmp_path / "model.npz"
     surprise = bytes([80]) * BUCKETS
-    write_model(path, model_of(*train(examples_of(LOGS)), surprise))
+    write_model(path, model_of(train(examples_of(heard())), surprise))
     model = read_model(path)
     assert model.surprise_of("one rare word of many more words here") == pytest.approx(5.0)
-    shares = model.shares(["the disk failed and the filesystem is gone"])
+    shares = hear(model, {1: "the disk failed and the filesystem is gone"}, ()).shares
     assert shares[FaultClass.STORAGE_CHECKPOINT] > shares[FaultClass.NUMERIC_NAN]
 
 
 def test_training_has_no_chance_in_it() -> None:
     """The same logs give the same weights, to the last bit."""
-    first, second = train(examples_of(LOGS)), train(examples_of(LOGS))
-    assert (first[0] == second[0]).all()
-    assert (first[1] == second[1]).all()
+    first, second = train(examples_of(heard())), train(examples_of(heard()))
+    for one, other in zip(first.parts(), second.parts(), strict=True):
+        assert (one == other).all()
 
 
 def test_the_composed_tables_are_read_and_say_each_thing_once() -> None:
     """Every row names a class we have; a text under two labels would teach neither."""
     rows = read_tables()
-    assert {row.weight for row in rows} == {LINE_WEIGHT, EXCERPT_WEIGHT}
+    assert {row.weight for row in rows} == {LINE_WEIGHT, EXCERPT_WEIGHT, LOG_WEIGHT}
     assert {row.fault for row in rows} == set(FaultClass)
     assert len(rows) > 6000
     labels: dict[str, FaultClass] = {}
@@ -72,8 +78,25 @@ def test_the_composed_tables_are_read_and_say_each_thing_once() -> None:
 
 def test_training_learns_its_own_logs() -> None:
     """Every log is given its own class by the model trained on it."""
-    examples = examples_of(LOGS)
-    assert (examples.scores(*train(examples)).argmax(axis=1) == examples.labels).all()
+    model = model_of(train(examples_of(heard())))
+    for log in LOGS:
+        shares = hear(model, {1: log.text}, ()).shares
+        assert max(shares, key=lambda fault: shares[fault]) is log.fault
+
+
+def test_one_line_of_many_is_enough_to_learn_from() -> None:
+    """Which line tells the cause is nowhere said: it is the one that logs of one class share."""
+    steps = [f"step done by rank {name}" for name in ("a", "b", "c")]
+    pages = [log.text for log in LOGS]
+    logs = [
+        HeardLog(marked_lines(dict(enumerate([*steps, text, *steps], 1)), ()), frozenset({fault}))
+        for text, fault in ((text, log.fault) for text, log in zip(pages, LOGS, strict=True))
+    ]
+    model = model_of(train(examples_of(logs)))
+    told = hear(model, dict(enumerate([*steps, "journal aborted, disk sdq failed"], 1)), ())
+    assert told.shares[FaultClass.STORAGE_CHECKPOINT] > 0.8
+    spoken = told.speaking(FaultClass.STORAGE_CHECKPOINT)
+    assert spoken[0].number == len(steps) + 1
 
 
 def test_a_family_is_never_split_between_training_and_trial() -> None:

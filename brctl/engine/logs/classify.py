@@ -19,6 +19,7 @@ from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, proof_of_words
+from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.evidence.logs.wrapping import rejoined
 from brctl.library.log_model import shipped_model
 from brctl.model.fault import FaultClass
@@ -98,11 +99,7 @@ class Classifier:
             if item.probability >= SURE_ENOUGH:
                 sure.add(item.fault)
             elif readable and len(heard) < SEARCHED_INPUTS:
-                text = sample.lines()
-                spoken = self._not_harmless(text)
-                words = shipped_model().shares(tuple(spoken.values())) if spoken else NO_WORDS
-                item = self._searched(item, events, text, words)
-                item = with_words(item, spoken, shipped_model(), name)
+                item, words = self._searched(item, events, sample.lines())
                 heard.append((item, words))
             items.append(recommend_for_logs(item))
             everything += events
@@ -149,21 +146,30 @@ class Classifier:
         return reader.events(), notes, readable
 
     def _searched(
-        self,
-        item: LogVerdict,
-        events: list[LogEvent],
-        text: Mapping[int, str],
-        words: Mapping[FaultClass, float],
-    ) -> LogVerdict:
-        """A verdict after a look at the text: progress in it, a component that fails, or leads."""
+        self, item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]
+    ) -> tuple[LogVerdict, Mapping[FaultClass, float]]:
+        """A verdict after a look at the text, and how likely its words make each class."""
+        heard = hear(shipped_model(), text, events)
         if not _is_open(item):
-            return judge(item.name, events, item.notes, words=words)
+            item = judge(item.name, events, item.notes, words=heard.shares)
+            return with_words(item, heard, item.name), heard.shares
         whole = rejoined(text) if item.fault is FaultClass.UNKNOWN else {}
         if whole:
             again = self._events_of(item.name, whole)
-            anew = judge(item.name, again, item.notes, words=words)
-            if anew.fault is not FaultClass.UNKNOWN:
-                events[:], text, item = again, whole, anew
+            anew = hear(shipped_model(), whole, again)
+            told = judge(item.name, again, item.notes, words=anew.shares)
+            if told.fault is not FaultClass.UNKNOWN:
+                events[:], text, item, heard = again, whole, told, anew
+        events += self._found_in(item, events, text, heard)
+        item = judge(item.name, events, item.notes, words=heard.shares)
+        if item.fault is FaultClass.UNKNOWN:
+            return with_leads(item, text, heard, item.name), heard.shares
+        return with_words(item, heard, item.name), heard.shares
+
+    def _found_in(
+        self, item: LogVerdict, events: Sequence[LogEvent], text: Mapping[int, str], heard: Heard
+    ) -> list[LogEvent]:
+        """What no rule of one line reads: progress, a component that fails, words of health."""
         advances = _proof_of_shape(text, item.name)
         needed = 1 if item.fault is FaultClass.UNKNOWN else LINES_AGAINST_HEALTH
         failing = component_event(text, item.name, self._is_known, needed)
@@ -171,17 +177,9 @@ class Classifier:
             failing = None
         found = [event for event in (advances, failing) if event is not None]
         if not found and item.fault is FaultClass.UNKNOWN:
-            well = proof_of_words(words, text, shipped_model(), item.name)
+            well = proof_of_words(heard, item.name)
             found = [well] if well is not None else []
-        events += found
-        item = judge(item.name, events, item.notes, words=words)
-        if item.fault is FaultClass.UNKNOWN:
-            return with_leads(item, text, shipped_model(), item.name)
-        return item
-
-    def _not_harmless(self, text: Mapping[int, str]) -> dict[int, str]:
-        """The lines that no row knows to be harmless."""
-        return {n: line for n, line in text.items() if self._index.harmless_row(line) is None}
+        return found
 
     def _events_of(self, name: str, lines: Mapping[int, str]) -> list[LogEvent]:
         reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))

@@ -22,6 +22,7 @@ from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, second_opinion
+from brctl.evidence.logs.words.word_model import QUIET
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
@@ -60,15 +61,25 @@ def judge(
     odds = odds_of(weighed, health_of(standing, over) if readable else None)
     total = sum(odds.values())
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
-    likeliest = ranked[0][0]
+    likeliest = by_rules = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
-    if not (_rests_on_site(likeliest, weighed) or _is_bare_stop(likeliest, weighed)):
-        of_words = _rests_on_words(likeliest, weighed)
-        likeliest, stated = second_opinion(likeliest, stated, words, of_words=of_words)
+    if not (_is_beyond_words(likeliest, weighed) or _names_no_reason(likeliest, weighed)):
+        likeliest, stated = second_opinion(
+            likeliest,
+            stated,
+            words,
+            of_words=_rests_on_words(likeliest, weighed),
+            consequences=_consequences(likeliest, weighed),
+            some_well=any(event.signature.part is Part.HEALTHY for event in standing),
+        )
     claimed = is_claimed(likeliest, stated, weighed, heard=bool(words))
     winner = likeliest if claimed else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
+    # What the rules found stays on view beside another class that the words make likelier.
+    others = ranked[1:4] if likeliest is by_rules or by_rules in QUIET else ranked[:3]
+    if likeliest is not by_rules:
+        weighed = tuple(_set_back(item) for item in weighed)
     return LogVerdict(
         name=name,
         fault=winner,
@@ -80,7 +91,7 @@ def judge(
         evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),
         alternatives=tuple(
             (fault, round(o / total, 3))
-            for fault, o in ranked[1:4]
+            for fault, o in others
             if o / total >= 0.02 and fault is not winner
         ),
         notes=tuple(notes),
@@ -173,10 +184,21 @@ def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
     return sorted(mine, key=lambda w: -w.weight)
 
 
-def _rests_on_site(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
-    """Whether a rule of the site decides, which knows its lines and the model of words does not."""
+def _is_beyond_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
+    """Whether a rule decides that goes by what the model of words does not hear."""
     deciding = _deciding(likeliest, weighed)
-    return bool(deciding) and deciding[0].event.signature.of_site
+    return bool(deciding) and deciding[0].event.signature.beyond_words
+
+
+def _consequences(likeliest: FaultClass, weighed: Sequence[Weighed]) -> frozenset[FaultClass]:
+    """Classes whose lines follow from others here: words know no order of events."""
+    named = {
+        w.event.signature.fault: w.weight < w.event.signature.strength
+        for w in sorted(weighed, key=lambda w: w.weight)
+    }
+    return frozenset(
+        fault for fault, behind in named.items() if fault and behind and fault is not likeliest
+    )
 
 
 def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
@@ -188,10 +210,18 @@ def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     return bool(names) and all(n == WELL.name or n.startswith(COMPONENT) for n in names)
 
 
-def _is_bare_stop(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
-    """Whether only a stop without a reason decides: its words say as little of who sent it."""
+def _set_back(item: Weighed) -> Weighed:
+    """A line that the rules went by, beside a verdict that goes by words."""
+    return replace(item, role=Role.CONTEXT) if item.role is Role.ROOT else item
+
+
+def _names_no_reason(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
+    """Whether only a stop or a death without a reason decides: its words give none either."""
     deciding = _deciding(likeliest, weighed)
-    return bool(deciding) and all(w.event.signature.name in BARE_STOPS for w in deciding)
+    unknown = likeliest is FaultClass.UNKNOWN
+    return bool(deciding) and (
+        unknown or all(w.event.signature.name in BARE_STOPS for w in deciding)
+    )
 
 
 SURE_OF_ORIGIN = 0.7

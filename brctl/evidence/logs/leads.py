@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.logs.claim import WITHDRAWN
+from brctl.evidence.logs.endings import SOURCE as ENDING
 from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.words.unusual import UnusualLine, rank_unusual
-from brctl.evidence.logs.words.word_model import WordModel
+from brctl.evidence.logs.words.word_model import Heard, WordModel
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict
@@ -27,43 +28,40 @@ _NO_CAUSE = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 
 
 def with_leads(
-    verdict: LogVerdict, lines: Mapping[int, str], model: WordModel, file: str = ""
+    verdict: LogVerdict, lines: Mapping[int, str], heard: Heard, file: str = ""
 ) -> LogVerdict:
     """The verdict with leads and the most unusual lines first; a known class stays as it is.
 
     Args:
         verdict: What the rules say.
         lines: Lines of the log by number, its two ends where it is long.
-        model: The shipped tables.
+        heard: What the model makes of them.
         file: The input's name, for the lines shown.
     """
     if verdict.fault is not FaultClass.UNKNOWN or not lines:
         return verdict
     shown = verdict.evidence
     if not any(line.role is Role.ROOT for line in shown):
-        shown = _unusual_first(shown, _unusual(lines, model, file))
-    by_words = leads_of(tuple(lines.values()), model)
-    return replace(verdict, leads=_joined(verdict.leads, by_words), evidence=shown)
+        shown = _unusual_first(shown, _unusual(lines, heard.model, file))
+    return replace(verdict, leads=_joined(verdict.leads, leads_of(heard)), evidence=shown)
 
 
-def with_words(
-    verdict: LogVerdict, lines: Mapping[int, str], model: WordModel, file: str = ""
-) -> LogVerdict:
+def with_words(verdict: LogVerdict, heard: Heard, file: str = "") -> LogVerdict:
     """The verdict with the lines whose words speak for its fault, where no rule names one.
 
     Args:
         verdict: What rules and words say together.
-        lines: The lines that the words were taken from, by number.
-        model: The shipped tables.
+        heard: What the model makes of the lines.
         file: The input's name, for the lines shown.
     """
     if verdict.fault in _NO_CAUSE or any(line.role is Role.ROOT for line in verdict.evidence):
         return verdict
-    share = model.shares(tuple(lines.values()))[verdict.fault]
-    numbers = {text: number for number, text in reversed(tuple(lines.items()))}
+    share = heard.shares[verdict.fault]
     spoken = tuple(
-        LogEvidence(Role.ROOT, file, numbers[text], _quoted(verdict.fault, share, text), WORDS, 1)
-        for text in model.speaking_lines(verdict.fault, tuple(numbers))
+        LogEvidence(
+            Role.ROOT, file, line.number, _quoted(verdict.fault, share, line.text), WORDS, 1
+        )
+        for line in heard.speaking(verdict.fault)
     )
     return replace(verdict, evidence=(*spoken, *verdict.evidence))
 
@@ -101,9 +99,15 @@ def _quoted(fault: FaultClass, share: float, text: str) -> str:
 
 
 def _joined(first: Sequence[LogLead], second: Sequence[LogLead]) -> tuple[LogLead, ...]:
-    """Leads by how the log ends before those by its words; a class is named once."""
+    """Leads by how the log ends, then those of weak lines and of words by their probability.
+
+    A class is named once.
+    """
     known = {lead.fault for lead in first}
-    return (*first, *(lead for lead in second if lead.fault not in known))[:_LEADS]
+    ends = [lead for lead in first if lead.source == ENDING]
+    others = [lead for lead in first if lead.source != ENDING]
+    others += [lead for lead in second if lead.fault not in known]
+    return (*ends, *sorted(others, key=lambda lead: -lead.probability))[:_LEADS]
 
 
 def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
@@ -144,17 +148,16 @@ def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:
     return tuple(line for line in item.evidence if line.signature in names)
 
 
-def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
+def leads_of(heard: Heard) -> tuple[LogLead, ...]:
     """The classes that the words make likely, likeliest first."""
-    shares = model.shares(lines)
-    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0].value))
+    ranked = sorted(heard.shares.items(), key=lambda item: (-item[1], item[0].value))
     likely = [(f, share) for f, share in ranked if f not in _NO_CAUSE and share >= WORTH_NAMING]
     return tuple(
         LogLead(
             fault,
             round(share, 3),
             WORDS,
-            tuple(line.strip()[:_QUOTED] for line in model.speaking_lines(fault, lines)),
+            tuple(line.text.strip()[:_QUOTED] for line in heard.speaking(fault)),
         )
         for fault, share in likely[:_LEADS]
     )

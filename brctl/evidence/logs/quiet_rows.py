@@ -32,6 +32,13 @@ _SENSOR = re.compile(
     rf"^[^|]{{2,40}}\|[^|]{{1,40}}\|[ \t]*{_WELL}[ \t]*(?:\|(?!.*{UNWELL})|$)", re.IGNORECASE
 )
 
+_ELSEWHERE = re.compile(r"[,;] ?count$", re.IGNORECASE)
+"""`Xid 74 NVLink error, count=0x0` counts nothing of what it tells."""
+
+_MARKED_OK = re.compile(r"^\W{0,3}\[ ?(?:ok|pass(?:ed)?) ?\]", re.IGNORECASE)
+_DEASSERTED = re.compile(r"\bde-?assert(?:ed)?\b", re.IGNORECASE)
+_ASSERTED = re.compile(r"\bassert(?:ed)?\b(?!.*\bde-?assert)", re.IGNORECASE)
+
 _ZERO_BEHIND = re.compile(
     r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",
     re.IGNORECASE,
@@ -60,7 +67,9 @@ _OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Na
 
 def is_quiet_row(text: str) -> bool:
     """Whether a line is a row of a listing whose value is nothing, or that all is well."""
-    if _SENSOR.match(text):
+    if _SENSOR.match(text) or _MARKED_OK.match(text):
+        return True
+    if _DEASSERTED.search(text) and not _ASSERTED.search(_DEASSERTED.sub("", text)):
         return True
     row = _ROW.match(text)
     if row is None:
@@ -68,6 +77,8 @@ def is_quiet_row(text: str) -> bool:
     if row["well"] is not None:
         return True
     label = row["label"].rstrip(" \t.")
+    if _ELSEWHERE.search(label):
+        return False
     if _ENDS_COUNTED.search(label):
         return _is_count(label, row)
     return _MUST_BE.search(label) is None

@@ -56,10 +56,12 @@ _SYSLOG_HOST = re.compile(
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _UPTIME = re.compile(r"^.{0,80}?\[ *(?P<uptime>\d{1,9}\.\d{6})\]")
 _OTHER_GUESS = re.compile(r",? or \w")
+_AN_ERROR = re.compile(r"(?:^|[\[ ])(?:ERROR|CRITICAL|FATAL)\b[\] :|-]|Error: .{0,40}out of memory")
 _GUESS_BEFORE = re.compile(r"\bor (?:was |were |got |is |been )?$")
-_JUMP = root(
-    FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule",
-    origin=Origin.USER,
+_JUMP = replace(
+    root(FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74,
+         "ByteRobust section 4.1: the 5x rule", origin=Origin.USER),
+    beyond_words=True,
 )  # fmt: skip
 _NAN = root(
     FaultClass.NUMERIC_NAN, "progress.nan", "loss", 0.88, "ByteRobust section 4.1: NaN",
@@ -230,8 +232,8 @@ class LineReader:
             found.append((signature, fields))
         if any(signature.part is not Part.HEALTHY for signature, _ in found):
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
-            if row is not None and not _ends_program(row, text):
-                found = [pair for pair in found if _stands_beside(row, pair[0])]
+            if row is not None:
+                found = [pair for pair in found if _stands_beside(row, pair[0], text)]
         if is_caught_by_library(text):
             found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
         if is_below_warning(text):
@@ -337,6 +339,8 @@ class LineReader:
         if not is_alarming(text) or is_below_warning(text):
             return
         row = self.index.harmless_row(text)
+        if row is not None and _ends_program(row, text):
+            row = None
         if row is not None:
             self._keep(row, number, text, {})
             return
@@ -367,12 +371,14 @@ _CAUSES = _ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
 
 
-def _stands_beside(harmless: Signature, other: Signature) -> bool:
+def _stands_beside(harmless: Signature, other: Signature, text: str) -> bool:
     """Whether a row speaks on a line though another calls it harmless.
 
     What a program says of its own line takes nothing from a cause that the line names, nor does
     who speaks on it.
     """
+    if _ends_program(harmless, text):
+        return other.part is not Part.BENIGN
     if harmless.name in _NO_WORD_OF_CAUSES and (other.physical or other.part is Part.ROOT):
         return True
     return other.part is Part.HEALTHY
@@ -394,9 +400,16 @@ def _names_only(signature: Signature, match: re.Match[str]) -> bool:
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:
-    """Whether the line is an exception's last, which quotes an option that warnings name too."""
-    final = FINAL.match(text) if harmless.name == QUOTED_OPTIONS else None
-    return final is not None and "Warning" not in final["type"]
+    """Whether a line that quotes an option or a warning tells of an error all the same.
+
+    An exception's last line does, and what a logger calls an error, and memory that ran out.
+    """
+    if harmless.name != QUOTED_OPTIONS:
+        return False
+    final = FINAL.match(text)
+    if final is not None and "Warning" not in final["type"]:
+        return True
+    return _AN_ERROR.search(text) is not None
 
 
 def _first_match(pattern: re.Pattern[str], texts: Iterable[str]) -> re.Match[str] | None:

@@ -80,7 +80,8 @@ class Signature:
         settles: Names of families that this line shows to be over: `nfs: server x OK`.
         follows: Names of families that it is the consequence of when one came shortly before on the
             same GPU, though its own class would explain theirs: a time-out after an exception.
-        of_site: A site wrote or taught it: no model was trained on what its lines mean there.
+        beyond_words: No model of words hears what it goes by: a site wrote or taught it, or it goes
+            by numbers.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Signature:
     own: bool = False
     settles: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
-    of_site: bool = False
+    beyond_words: bool = False
 
     @property
     def weight(self) -> Weight:

@@ -32,4 +32,4 @@ def rule_for(phrase: str, fault: FaultClass, source: str) -> Signature:
     """The rule that reads every line with this phrase as a line of this class."""
     digest = hashlib.sha256(f"{fault.value} {phrase.lower()}".encode()).hexdigest()[:8]
     name = f"{TAUGHT}.{fault.value}.{digest}"
-    return replace(root(fault, name, phrase.lower(), PROBABILITY, source), of_site=True)
+    return replace(root(fault, name, phrase.lower(), PROBABILITY, source), beyond_words=True)

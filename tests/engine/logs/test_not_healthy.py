@@ -42,6 +42,10 @@ LOST_LINKS = [
     "gpu-01: NIC mlx5_3 link down since 3 days\ngpu-02: NIC mlx5_1 link down since 2 hours\ngpu-03: NIC mlx5_0 link down since 6 weeks",
     "\n".join(f"Mar  2 04:10:0{n} gpu-{n} kernel: mlx5_core 0000:9a:00.0 eth4: Link down, cable unplugged" for n in (1, 2, 3)),
 ]  # fmt: skip
+ENDS_IN_AN_ERROR = "\n".join([
+    "[12:00:01][INFO] - Epoch: [7] [600/2916] lr: 0.000072 loss: 1.3483",
+    "[12:00:09][main][ERROR] - Error executing job with overrides: ['train.find_unused_parameters=false']",
+])  # fmt: skip
 IDLE_PORTS_BEFORE_A_LOST_GPU = (
     "".join(f"Mar  2 04:10:0{n} gpu-{n} kernel: igb 0000:01:00.0 eno{n}: Link is Down\n" for n in (1, 2, 3))
     + "Mar  2 04:15:00 gpu-4 kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
@@ -59,7 +63,14 @@ def said(classifier: Classifier, log: str) -> FaultClass:
 
 
 @pytest.mark.parametrize(
-    "log", [*A_ROW_THAT_PASSES, *GONE_ON_WITHOUT, ANOTHER_CONTAINER, *AN_ANSWERING_SENSOR]
+    "log",
+    [
+        *A_ROW_THAT_PASSES,
+        *GONE_ON_WITHOUT,
+        ANOTHER_CONTAINER,
+        *AN_ANSWERING_SENSOR,
+        ENDS_IN_AN_ERROR,
+    ],
 )
 def test_a_line_that_sounds_well_proves_nothing_of_its_neighbours(
     classifier: Classifier, log: str

@@ -1,16 +1,20 @@
 """What is said of a log that no rule explains: the lines that stand out, and what they may mean."""
 
+from dataclasses import replace
+from itertools import islice
+from string import ascii_lowercase
+
 import pytest
 
 from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of, with_words
-from brctl.evidence.logs.words.line_words import BUCKETS, LINES_READ, words_of
+from brctl.evidence.logs.words.line_words import BUCKETS, words_of
+from brctl.evidence.logs.words.marked_lines import LINES_READ, marked_lines
 from brctl.evidence.logs.words.unusual import rank_unusual
-from brctl.evidence.logs.words.word_model import WordModel
+from brctl.evidence.logs.words.word_model import Heard, WordModel, hear
 from brctl.library.log_model import shipped_model
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.log_verdict import LogEvidence, LogVerdict
-from tests.bench.log_model_training import buckets_of_log
 
 STEPS = [f"step {n} done, 3{n}.2 samples/s" for n in range(100, 140)]
 ODD = "raft peer 7 lost its lease on the block volume"
@@ -19,6 +23,18 @@ ODD = "raft peer 7 lost its lease on the block volume"
 @pytest.fixture(scope="module")
 def model() -> WordModel:
     return shipped_model()
+
+
+def heard(lines: dict[int, str]) -> Heard:
+    return hear(shipped_model(), lines, ())
+
+
+def by_number(*lines: str) -> dict[int, str]:
+    return dict(enumerate(lines, 1))
+
+
+def leads(verdict: LogVerdict, lines: dict[int, str], file: str = "") -> LogVerdict:
+    return with_leads(verdict, lines, heard(lines), file)
 
 
 def unknown(*evidence: LogEvidence) -> LogVerdict:
@@ -37,26 +53,47 @@ def test_a_joined_name_speaks_as_a_whole_and_in_its_parts() -> None:
     assert words_of("call to ibv_modify_qp") == ["call", "ibv_modify_qp", "ibv", "modify"]
 
 
+def test_a_value_that_is_none_does_not_speak_of_its_name() -> None:
+    """`number of nan iterations: 0` is in every sound log of some trainers."""
+    row = "step 7 | loss: 2.41 | number of nan iterations: 0 | errors: none | grad norm: 1.2"
+    assert words_of(row) == ["step", "loss", "grad", "norm"]
+    assert "nan" in words_of("step 7 | number of nan iterations: 3 | grad norm: 1.2")
+
+
 def test_a_long_log_is_read_at_both_ends() -> None:
     """A bounded number of lines is looked at, the last ones among them."""
-    lines = [f"row {n}" for n in range(10 * LINES_READ)]
-    assert len(buckets_of_log([*lines, "the very end"])) == LINES_READ
-    assert len(buckets_of_log(["", "  ", "one line"])) == 1
+    names = (
+        f"{one}{other}{third}"
+        for one in ascii_lowercase
+        for other in ascii_lowercase
+        for third in ascii_lowercase
+    )
+    read = marked_lines(by_number(*islice(names, 3 * LINES_READ), "the very end"), ())
+    assert len(read) == LINES_READ
+    assert [line.text for line in (read[0], read[-1])] == ["aaa", "the very end"]
+    assert [line.number for line in marked_lines({7: "", 8: "  ", 9: "one line"}, ())] == [9]
+
+
+def test_lines_of_one_form_speak_once() -> None:
+    """A message repeated with other numbers is no more evidence than one."""
+    read = marked_lines(by_number(*STEPS, ODD), ())
+    assert [line.text for line in read] == [STEPS[0], ODD]
 
 
 def test_every_class_has_a_share(model: WordModel) -> None:
     """For words nobody ever saw and for no words at all too; none is above one."""
     for lines in ([], ["zzyzx qqfrob wibble"], STEPS):
-        shares = model.shares(lines)
+        shares = model.shares(marked_lines(by_number(*lines), ()))
         assert set(shares) == set(FaultClass)
         assert all(0.0 <= share <= 1.0 for share in shares.values())
 
 
-def test_one_line_among_many_ordinary_ones_still_speaks(model: WordModel) -> None:
+def test_one_line_among_many_ordinary_ones_still_speaks() -> None:
     """A cause takes one line; a log that trained for hours has thousands of others."""
     line = "nvme drive: i/o error, filesystem shut down, buffer lost"
-    alone = model.shares([line])[FaultClass.STORAGE_CHECKPOINT]
-    assert model.shares([*STEPS, line])[FaultClass.STORAGE_CHECKPOINT] >= alone > 0.3
+    said = heard(by_number(*STEPS, line))
+    assert said.shares[FaultClass.STORAGE_CHECKPOINT] > 0.5
+    assert [spoken.text for spoken in said.speaking(FaultClass.STORAGE_CHECKPOINT)] == [line]
 
 
 @pytest.mark.parametrize(
@@ -68,20 +105,18 @@ def test_one_line_among_many_ordinary_ones_still_speaks(model: WordModel) -> Non
         ("gradient overflow, loss is nan, loss scale reduced", "numeric-nan"),
     ],
 )
-def test_words_of_a_fault_make_its_class_the_first_lead(
-    model: WordModel, line: str, fault: str
-) -> None:
+def test_words_of_a_fault_make_its_class_the_first_lead(line: str, fault: str) -> None:
     """Sentences no rule and no training log has still point to where to look."""
-    said = with_leads(unknown(), {1: line}, model)
+    said = leads(unknown(), {1: line})
     assert said.leads[0].fault.value == fault
     assert said.leads[0].lines == (line,)
     assert said.leads[0].source == "words"
 
 
-def test_a_lead_claims_nothing(model: WordModel) -> None:
+def test_a_lead_claims_nothing() -> None:
     """Class, origin and probability stay what the rules said."""
     before = unknown()
-    after = with_leads(before, {1: "filesystem i/o error on the nvme drive"}, model)
+    after = leads(before, {1: "filesystem i/o error on the nvme drive"})
     assert after.leads
     assert (after.fault, after.probability, after.alternatives) == (
         before.fault,
@@ -90,15 +125,15 @@ def test_a_lead_claims_nothing(model: WordModel) -> None:
     )
 
 
-def test_a_known_class_needs_no_lead(model: WordModel) -> None:
+def test_a_known_class_needs_no_lead() -> None:
     """What a rule explains is left alone."""
     known = LogVerdict("a.log", FaultClass.GPU_LOST, Origin.INFRA, None, 0.9)
-    assert with_leads(known, {1: "filesystem i/o error"}, model) is known
+    assert leads(known, {1: "filesystem i/o error"}) is known
 
 
-def test_neither_health_nor_ignorance_is_a_lead(model: WordModel) -> None:
+def test_neither_health_nor_ignorance_is_a_lead() -> None:
     """An ordinary log has lines to show but no class to suspect."""
-    said = with_leads(unknown(), dict(enumerate(STEPS, 1)), model)
+    said = leads(unknown(), dict(enumerate(STEPS, 1)))
     assert {lead.fault for lead in said.leads}.isdisjoint({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 
 
@@ -116,56 +151,58 @@ def test_a_line_of_alarm_is_more_unusual_than_a_plain_one(model: WordModel) -> N
     assert found[0].text == "zorble gant failed"
 
 
-def test_unusual_lines_are_shown_before_victims_with_their_place(model: WordModel) -> None:
+def test_unusual_lines_are_shown_before_victims_with_their_place() -> None:
     """People read the top: what stands out comes first, and no line comes twice."""
     victim = LogEvidence(Role.VICTIM, "a.log", 7, "peer closed", "nccl.peer-closed")
-    said = with_leads(unknown(victim), {7: "peer closed", 9: ODD}, model, "a.log")
+    said = leads(unknown(victim), {7: "peer closed", 9: ODD}, "a.log")
     assert said.evidence[0] == LogEvidence(Role.CONTEXT, "a.log", 9, ODD, SIGNATURE)
     assert said.evidence[-1] == victim
     assert [line.line for line in said.evidence] == [9, 7]
 
 
-def test_a_line_of_alarm_that_is_shown_already_moves_up_as_it_is(model: WordModel) -> None:
+def test_a_line_of_alarm_that_is_shown_already_moves_up_as_it_is() -> None:
     """What the reader kept of it (its count, its name) is not lost by showing it first."""
     plain = LogEvidence(Role.CONTEXT, "a.log", 3, "disk error, retry later", "unexplained", 2)
     odd = LogEvidence(Role.CONTEXT, "a.log", 9, f"{ODD}: fatal error", "unexplained", 4)
-    said = with_leads(unknown(plain, odd), {3: plain.text, 9: odd.text}, model, "a.log")
+    said = leads(unknown(plain, odd), {3: plain.text, 9: odd.text}, "a.log")
     assert said.evidence == (odd, plain)
 
 
-def test_leads_of_ranks_are_joined_over_all(model: WordModel) -> None:
+def test_leads_of_ranks_are_joined_over_all() -> None:
     """What one of two unknown inputs suggests counts half for the job."""
     line = "filesystem i/o error on the nvme drive"
-    one = with_leads(unknown(), {1: line}, model, "a.log")
-    two = with_leads(unknown(), {1: "zzyzx qqfrob"}, model, "b.log")
+    one = leads(unknown(), {1: line}, "a.log")
+    two = leads(unknown(), {1: "zzyzx qqfrob"}, "b.log")
     joined = with_leads_of(unknown(), [one, two])
     assert joined.leads[0].fault is one.leads[0].fault
     assert joined.leads[0].probability < one.leads[0].probability
     assert {shown.file for shown in joined.evidence} == {"a.log", "b.log"}
 
 
-def test_the_line_that_stands_out_most_comes_first_over_all_too(model: WordModel) -> None:
+def test_the_line_that_stands_out_most_comes_first_over_all_too() -> None:
     """The verdict over one input shows its lines in the order of that input's own verdict."""
     alarm = LogEvidence(Role.CONTEXT, "a.log", 9, f"{ODD}: fatal error", "unexplained")
     lines = {3: "process ended with status", 9: alarm.text}
-    item = with_leads(unknown(alarm), lines, model, "a.log")
+    item = leads(unknown(alarm), lines, "a.log")
     overall = with_leads_of(unknown(alarm), [item])
     assert [line.line for line in overall.evidence] == [9, 3]
 
 
 def test_tables_of_another_version_are_refused(model: WordModel) -> None:
     """Weights for other features would speak nonsense in silence."""
-    with pytest.raises(ValueError, match="do not fit"):
-        WordModel(model.classes, b"\0" * BUCKETS, 1.0, model.bias, model.surprise)
+    with pytest.raises(ValueError, match="tables do not fit"):
+        replace(model, weights=b"\0" * BUCKETS)
     with pytest.raises(ValueError, match="1 biases"):
-        WordModel(model.classes, model.weights, 1.0, (0.0,), model.surprise)
+        replace(model, bias=(0.0,))
+    with pytest.raises(ValueError, match="marks do not fit"):
+        replace(model, flags=())
 
 
-def test_health_over_all_inputs_gives_way_to_a_fault_by_words_in_one(model: WordModel) -> None:
+def test_health_over_all_inputs_gives_way_to_a_fault_by_words_in_one() -> None:
     """The log of a rank that ended well does not make another one well: the claim is a lead."""
     line = "hbmd: hbm stack 3 page failed, row spare used up, uncorrectable"
     said = LogVerdict("a.log", FaultClass.GPU_MEMORY_ECC, Origin.INFRA, None, 0.65)
-    claim = with_words(said, {1: line}, model, "a.log")
+    claim = with_words(said, heard({1: line}), "a.log")
     assert claim.evidence[0].role is Role.ROOT
     well = LogVerdict("", FaultClass.NO_FAULT, Origin.UNKNOWN, None, 0.9)
     overall = with_leads_of(well, [claim])

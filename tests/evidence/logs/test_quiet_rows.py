@@ -23,6 +23,8 @@ QUIET = [
     "link_failed: 0",
     "Fan 3 failed ........ : no",
     "Uncorrectable errors : no errors",
+    "[Ok] [Type: Memory] [Name: DIMM A6: Uncorrectable ECC] [Label: Green]",
+    "Memory #0x8f | Uncorrectable ECC | Deasserted",
 ]
 NOT_QUIET = [
     "Link detected: no",
@@ -34,6 +36,8 @@ NOT_QUIET = [
     "upload failed: None",
     "bus failure: no carrier",
     "cooling lost: 0 fans",
+    "Memory #0x8f | Uncorrectable ECC | Asserted",
+    "disk 3 failed, GPU row remap error, count=0x0",
 ]
 ACCUSES_NOBODY = [
     "IERR_CPU1    | 0x00    | ok",
@@ -43,11 +47,25 @@ ACCUSES_NOBODY = [
     "hca link errors: 0 link failures: 0",
     "RestartConfig(on_exit=True, last_signal='SIGKILL', workers=8)",
     "RestartConfig(after=Delay(s=3), last_signal='SIGKILL', workers=8)",
+    "site.StragglerDetection: GPU relative performance:",
+    "GPU 1: ignoring Xid 31 (application error)",
+    "gpu 0 xid count: 0",
+    "If a GPU reports Xid 79, drain the node",
+    "dhclient[88]: offer on eth0, xid 79",
 ]
 ACCUSES = [
     ("OpenBMC.0.4.MemoryECCUncorrectable: Memory Uncorrectable Error DIMM=0", "node-failure"),
     ("no CUDA-capable device is detected", "environment-mismatch"),
     ("rank 0 CUDA out of memory. Tried to allocate 2.00 GiB", "gpu-oom"),
+    ("watcher: GPU 3 Xid 79 detected", "gpu-lost"),
+    ("health agent: xid=94 on gpu 2", "gpu-memory-ecc"),
+    ("XID error 74 on H100 of n7", "nvlink"),
+    ("S.M.A.R.T Status Bad, Backup and Replace.", "storage-checkpoint"),
+    ("Job deleted at request of root@head", "preemption-sigterm"),
+    (
+        "fsdp.py:22: UserWarning: no clone of x. Error: CUDA out of memory. Tried to",
+        "gpu-oom",
+    ),
 ]
 
 
@@ -78,3 +96,9 @@ def test_names_of_counters_and_options_accuse_nobody(line: str) -> None:
 @pytest.mark.parametrize(("line", "fault"), ACCUSES)
 def test_a_number_that_says_which_one_hides_nothing(line: str, fault: str) -> None:
     assert fault_of(line).value == fault
+
+
+def test_a_tool_that_repeats_an_xid_names_its_gpu() -> None:
+    reader = LineReader("a.log", INDEX)
+    reader.read(1, b"watcher: GPU 3 Xid 79 detected")
+    assert judge("a.log", reader.events()).culprit == "GPU 3"

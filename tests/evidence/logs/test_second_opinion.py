@@ -4,8 +4,11 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.words.components import component_event
+from brctl.evidence.logs.words.marked_lines import marked_lines
 from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, proof_of_words, second_opinion
+from brctl.evidence.logs.words.word_model import Heard
 from brctl.library.log_model import shipped_model
+from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogVerdict
 
@@ -28,11 +31,13 @@ def test_without_the_model_everything_stays_as_it_was() -> None:
 
 
 def test_agreement_makes_surer_and_never_sure() -> None:
-    """What two means say that share nothing was right more often than either states."""
-    words = {FaultClass.GPU_OOM: 0.6, FaultClass.PCIE: 0.4}
-    fault, stated = second_opinion(FaultClass.GPU_OOM, 0.7, words)
+    """A model that is sure of the same class moves it nearer to one, a likely one lifts it."""
+    sure, likely = ({FaultClass.GPU_OOM: share, FaultClass.PCIE: 0.3} for share in (0.7, 0.5))
+    fault, stated = second_opinion(FaultClass.GPU_OOM, 0.7, sure)
     assert fault is FaultClass.GPU_OOM
     assert 0.7 < stated < 1.0
+    assert second_opinion(FaultClass.GPU_OOM, 0.7, likely) == (FaultClass.GPU_OOM, 0.7)
+    assert second_opinion(FaultClass.GPU_OOM, 0.45, likely)[1] > 0.5
 
 
 def test_a_component_by_its_name_is_no_surer_for_the_same_words() -> None:
@@ -53,92 +58,131 @@ def known_to_none(_: str) -> bool:
     return False
 
 
-def test_health_is_as_sure_as_words_have_little_against_it() -> None:
-    """No line that speaks for a fault confirms it most; one that does so loudly denies it."""
+def test_health_is_as_sure_as_the_words_that_speak_for_it() -> None:
+    """Lines that sound healthy confirm it, lines that sound like anything else deny it."""
     well = FaultClass.NO_FAULT
     said = [
-        second_opinion(well, 0.7, {FaultClass.PCIE: share, well: 0.1}) for share in (0.1, 0.5, 0.8)
+        second_opinion(well, 0.7, {FaultClass.PCIE: 1.0 - share, well: share})
+        for share in (0.9, 0.7, 0.2)
     ]
     assert [fault for fault, _ in said] == [well] * 3
     silent, some, loud = (stated for _, stated in said)
     assert silent > some == 0.7 > loud
 
 
-def test_only_a_model_sure_of_another_fault_doubts() -> None:
-    """One that merely prefers another class says little."""
-    words = {FaultClass.GPU_OOM: 0.05, FaultClass.PCIE: 0.7}
-    assert second_opinion(FaultClass.GPU_OOM, 0.8, words) == (FaultClass.GPU_OOM, 0.8)
-    fault, stated = second_opinion(FaultClass.GPU_OOM, 0.8, words | {FaultClass.PCIE: 0.95})
-    assert fault is FaultClass.GPU_OOM
+def test_the_surer_of_two_that_name_other_faults_is_believed() -> None:
+    """A model that is sure outvotes a rule that is not; one that is not makes it less sure."""
+    hardly = {FaultClass.GPU_OOM: 0.2, FaultClass.PCIE: 0.3}
+    likely, sure = ({FaultClass.GPU_OOM: 0.1, FaultClass.PCIE: share} for share in (0.5, 0.7))
+    said = [second_opinion(FaultClass.GPU_OOM, 0.8, words) for words in (hardly, likely)]
+    assert [fault for fault, _ in said] == [FaultClass.GPU_OOM] * 2
+    assert 0.8 > said[0][1] > said[1][1]
+    fault, stated = second_opinion(FaultClass.GPU_OOM, 0.8, sure)
+    assert fault is FaultClass.PCIE
     assert stated < 0.8
 
 
-def test_a_line_that_failed_without_a_reason_has_none_by_its_words() -> None:
+def test_words_do_not_make_a_cause_of_what_the_rules_found_to_follow() -> None:
+    """They know no order: what comes after another line is as loud as what came first."""
+    sure = {FaultClass.GPU_OOM: 0.1, FaultClass.PCIE: 0.7}
+    fault, stated = second_opinion(FaultClass.GPU_OOM, 0.8, sure, consequences={FaultClass.PCIE})
+    assert fault is FaultClass.GPU_OOM
+    assert stated < 0.6
+
+
+def test_what_is_read_from_numbers_is_not_put_to_the_words() -> None:
+    """A loss that jumps is said in the words of sound training."""
+    rows = [f"iteration {700 + n}/ 900 | lm loss: 2.1 | grad norm: 1.1 |" for n in range(10)]
+    jumped = classify(well(0.95), *rows, "iteration 710/ 900 | lm loss: 41.3 | grad norm: 212.0 |")
+    assert jumped.fault is FaultClass.NUMERIC_NAN
+    assert jumped.evidence[0].signature == "progress.jump"
+
+
+def test_rules_that_go_by_words_are_no_less_denied_by_the_model() -> None:
+    """That it hears the same says nothing; that it hears another fault says as much as ever."""
+    same = {FaultClass.GPU_OOM: 0.9}
+    assert second_opinion(FaultClass.GPU_OOM, 0.62, same, of_words=True)[1] == 0.62
+    other = {FaultClass.PCIE: 0.9}
+    assert second_opinion(FaultClass.GPU_OOM, 0.62, other, of_words=True)[0] is FaultClass.PCIE
+
+
+def test_a_bare_kill_has_no_reason_by_its_words() -> None:
     """A bare SIGKILL stays unknown however much its words speak for memory."""
-    words = {FaultClass.CPU_OOM: 0.95}
-    assert second_opinion(FaultClass.UNKNOWN, 0.57, words)[0] is FaultClass.UNKNOWN
+    line = "srun: error: node07: task 3: Killed"
+    said = classify({FaultClass.CPU_OOM: 0.95}, line)
+    assert said.fault is classify({}, line).fault is FaultClass.UNKNOWN
 
 
-def test_a_class_that_the_words_deny_becomes_a_lead() -> None:
+DENIED = "probe: connection to store.example timed out, Network is unreachable"
+
+
+def test_a_class_that_the_words_deny_stays_in_view() -> None:
+    """The rules' line is context now, their class an alternative: the reader sees both."""
+    assert classify({}, DENIED).fault is FaultClass.NETWORK_ETH
+    said = classify({FaultClass.USER_CODE: 0.95, FaultClass.NETWORK_ETH: 0.01}, DENIED)
+    assert said.fault is FaultClass.USER_CODE
+    assert FaultClass.NETWORK_ETH in dict(said.alternatives)
+    assert DENIED in [line.text for line in said.evidence if line.role is Role.CONTEXT]
+    assert not [line for line in said.evidence if line.role is Role.ROOT]
+
+
+def test_a_class_that_the_words_hardly_see_becomes_a_lead() -> None:
     """It is no longer claimed, and stays the first thing to look at."""
-    line = "probe: connection to store.example timed out, Network is unreachable"
-    denied = {FaultClass.USER_CODE: 0.95, FaultClass.NETWORK_ETH: 0.01}
-    assert classify({}, line).fault is FaultClass.NETWORK_ETH
-    said = classify(denied, line)
+    said = classify({FaultClass.USER_CODE: 0.45, FaultClass.NETWORK_ETH: 0.01}, DENIED)
     assert said.fault is FaultClass.UNKNOWN
     assert said.leads[0].fault is FaultClass.NETWORK_ETH
 
 
 def test_words_alone_claim_a_fault_weakly_and_never_health() -> None:
-    """Only what the model is sure of, where no rule found anything at all."""
-    fault = classify({FaultClass.PCIE: 0.8}, "the cat sat on the mat")
+    """Where no rule found anything: from the share on at which they were mostly right."""
+    fault = classify({FaultClass.PCIE: 0.5}, "the cat sat on the mat")
     assert fault.fault is FaultClass.PCIE
     assert fault.probability < 0.7
     assert fault.culprit is None
-    assert classify({FaultClass.PCIE: 0.4}, "the cat sat on the mat").fault is FaultClass.UNKNOWN
-    well = {FaultClass.PCIE: 0.01, FaultClass.NO_FAULT: 0.6}
+    assert classify({FaultClass.PCIE: 0.3}, "the cat sat on the mat").fault is FaultClass.UNKNOWN
+    doubtful = {FaultClass.PCIE: 0.5, FaultClass.NO_FAULT: 0.4}
+    assert classify(doubtful, "the cat sat on the mat").fault is FaultClass.UNKNOWN
+    well = {FaultClass.PCIE: 0.01, FaultClass.NO_FAULT: 0.9}
     assert classify(well, "the cat sat on the mat").fault is FaultClass.UNKNOWN
 
 
+TRAINING = {1: STEP, 2: "saved to runs/7", 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
+
+
 def test_words_of_healthy_training_are_a_weak_proof() -> None:
-    """They stand with their share as evidence, and only where two lines of training are."""
-    lines = {1: STEP, 2: "saved to runs/7", 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
-    words = {FaultClass.NO_FAULT: 0.8, FaultClass.UNKNOWN: 0.2, FaultClass.PCIE: 0.1}
-    proof = proof_of_words(words, lines, shipped_model(), "a.log")
+    """They stand with their share as evidence, and below it prove nothing."""
+    proof = proof_of_words(heard(TRAINING, 0.85), "a.log")
     assert proof is not None
     assert proof.signature is WELL
-    assert proof.text == f"no-fault 0.80 by words alone: {lines[proof.line]}"
-    assert judge("a.log", [proof], words=words).fault is FaultClass.NO_FAULT
-    assert (
-        proof_of_words(
-            {FaultClass.NO_FAULT: 0.3, FaultClass.PCIE: 0.5}, lines, shipped_model(), "a.log"
-        )
-        is None
-    )
-    alone = {1: STEP, 2: "saved to runs/7"}
-    assert proof_of_words(words, alone, shipped_model(), "a.log") is None
-    skipped = {n: f"Gradient overflow. Skipping step {n}" for n in range(1, 9)}
-    assert proof_of_words(words, skipped, shipped_model(), "a.log") is None
+    assert proof.text == f"no-fault 0.85 by words alone: {TRAINING[proof.line]}"
+    assert judge("a.log", [proof], words=well(0.85)).fault is FaultClass.NO_FAULT
+    assert proof_of_words(heard(TRAINING, 0.7), "a.log") is None
+    assert proof_of_words(heard({}, 1.0), "a.log") is None
+
+
+def heard(lines: dict[int, str], share: float) -> Heard:
+    return Heard(shipped_model(), marked_lines(lines, ()), well(share))
+
+
+def well(share: float) -> dict[FaultClass, float]:
+    return {FaultClass.NO_FAULT: share, FaultClass.GPU_OOM: 1.0 - share}
 
 
 def test_a_proof_by_words_is_not_made_surer_by_the_same_words() -> None:
     """The model made it: that no line speaks for a fault is what it said already."""
-    lines = {1: STEP, 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
-    words = {FaultClass.NO_FAULT: 0.9, FaultClass.GPU_OOM: 0.1}
-    proof = proof_of_words(words, lines, shipped_model(), "a.log")
+    proof = proof_of_words(heard(TRAINING, 0.9), "a.log")
     assert proof is not None
-    alone, heard = (judge("a.log", [proof], words=each) for each in (NO_WORDS, words))
-    assert alone.fault is heard.fault is FaultClass.NO_FAULT
-    assert heard.probability == alone.probability
+    alone, both = (judge("a.log", [proof], words=each) for each in (NO_WORDS, well(0.9)))
+    assert alone.fault is both.fault is FaultClass.NO_FAULT
+    assert both.probability == alone.probability
 
 
 def test_words_of_health_prove_nothing_beside_an_alarm() -> None:
     """One line that failed, known or not, is more than all words of training."""
-    words = {FaultClass.NO_FAULT: 0.9, FaultClass.GPU_OOM: 0.1}
-    lines = {1: STEP, 3: "epoch 4 iter 10: loss 1.97 lr 0.0001"}
-    proof = proof_of_words(words, lines, shipped_model(), "a.log")
+    proof = proof_of_words(heard(TRAINING, 0.9), "a.log")
     assert proof is not None
     reader = LineReader("a.log", INDEX)
     reader.read(2, b"fluxd[81]: capacitor bank 3 failed to align, code 77")
-    assert judge("a.log", [proof, *reader.events()], words=words).fault is FaultClass.UNKNOWN
+    said = judge("a.log", [proof, *reader.events()], words=well(0.9))
+    assert said.fault is FaultClass.UNKNOWN
     assert classify({}, OUT_OF_MEMORY).fault is FaultClass.GPU_OOM

@@ -33,6 +33,9 @@ _XID_STRENGTH = {Weight.CONVICTS: 0.94, Weight.HINTS: 0.72, Weight.CONTEXT: 0.45
 """How far one Xid line alone supports its class, by the weight the Xid table gives it."""
 
 
+_TOLD = 0.87
+"""What is left of it where the line is not the driver's nor of a tool whose words we know."""
+
 _AFTER_AN_EXCEPTION = frozenset({46, 109, 119, 120})
 """Channels and the GSP that time out while the driver ends a process whose kernel failed (13, 31)."""
 
@@ -45,6 +48,28 @@ def _xid_rows() -> tuple[Signature, ...]:
         key = (xid.fault, xid.weight, code in _AFTER_AN_EXCEPTION)
         groups.setdefault(key, []).append(code)
     return tuple(_xid_row(*key, codes) for key, codes in groups.items())
+
+
+def _told(codes: str) -> str:
+    """A number that somebody's tool or person repeats in words of its own, beside a GPU's."""
+    return (
+        r"^(?!.*\b(?:ignor|skip|exclud|unless\b|if\b|allow|whitelist|filter|previous xid|no xid))"
+        r"(?=.*\b(?:gpus?(?![a-z])|nvidia|nvlink|nvrm|cuda|dcgm|[abh][12]?00))"
+        r"(?:(?=.*?\bgpu[ #:=_-]{0,2}(?P<gpu>\d{1,2})\b))?"
+        rf".*?\bxids?(?:[ _-](?:error|event|code|number|id)s?)?\b\W{{0,4}}(?P<code>{codes})\b(?! *(?:errors?|times|ms|s)\b)"
+    )
+
+
+def _told_rows() -> tuple[Signature, ...]:
+    groups: dict[tuple[FaultClass, Weight], list[int]] = {}
+    for code, xid in XIDS.items():
+        if xid.fault is not None and xid.weight is not Weight.CONTEXT:
+            groups.setdefault((xid.fault, xid.weight), []).append(code)
+    return tuple(
+        root(fault, f"xid.told.{fault}.{weight}", "xid", _TOLD * _XID_STRENGTH[weight], _XID,
+             _told("|".join(map(str, codes))))
+        for (fault, weight), codes in groups.items()
+    )  # fmt: skip
 
 
 def _previous_row(fault: FaultClass, codes: list[int]) -> Signature:
@@ -76,6 +101,7 @@ def _xid_row(
 _XID_ROWS = (
     *_xid_rows(),
     *_previous_rows(),
+    *_told_rows(),
     root(FaultClass.DRIVER_FIRMWARE, "xid.unlisted", "xid", 0.5, _XID,
          _xid(rf"(?!(?:{'|'.join(map(str, XIDS))})\b)\d+"), physical=True),
 )  # fmt: skip

@@ -50,8 +50,8 @@ _DISKS = (
          r"\b(?:Current_Pending_Sector|Offline_Uncorrectable|Reported_Uncorrect)\b.{20,80}\s[1-9]\d*\s*$", physical=True),
     root(_S, "raid.listing", ("degraded", "firmware state", "drive ", " ubad", " failed ", " offln", " msng"), 0.8, "storcli, MegaCli and ssacli: a drive or an array that is not whole",
          r"^\s*State\s*: (?:Partially )?(?:Degraded|Offline|Failed)\s*$|Firmware state: (?:Failed|Unconfigured\(bad\)|Offline|Missing)|^\d+:\d+\s+\d+ (?:Failed|UBad|Offln|Msng)\s|(?:logical|physical)drive .{0,80}(?:, |\()(?:Failed|Interim Recovery Mode|Predictive Failure)\)", physical=True),
-    root(_S, "smart.failing", ("smart", "reallocated", "pending sector", "failing_now", "media_errors", "media and data integrity", "percentage_used", "percentage used", "critical_warning", "critical warning"), 0.76, "smartctl, smartd and nvme-cli",
-         r"self-assessment test result: FAILED|FAILING_NOW|(?-i:SMART).{0,40}(?:(?-i:FAIL)|Failure:|Prefailure|threshold exceeded)|smartd\[?\d*\]?.{0,60}(?:FAILURE|[1-9]\d* (?:Currently unreadable|Offline uncorrectable))|[Cc]ritical[_ ][Ww]arning\s*:\s*(?:0x0?[1-9a-f]|[1-9])|Critical Warning \(0x|[Mm]edia (?:and Data Integrity )?[Ee]rrors:?\s+[1-9]\d", physical=True),
+    root(_S, "smart.failing", ("smart", "reallocated", "pending sector", "failing_now", "media_errors", "media and data integrity", "percentage_used", "percentage used", "critical_warning", "critical warning", "s.m.a.r.t"), 0.76, "smartctl, smartd and nvme-cli",
+         r"self-assessment test result: FAILED|FAILING_NOW|S\.M\.A\.R\.T\.?:? Status:? (?:Bad|Fail)|(?-i:SMART).{0,40}(?:(?-i:FAIL)|Failure:|Prefailure|threshold exceeded)|smartd\[?\d*\]?.{0,60}(?:FAILURE|[1-9]\d* (?:Currently unreadable|Offline uncorrectable))|[Cc]ritical[_ ][Ww]arning\s*:\s*(?:0x0?[1-9a-f]|[1-9])|Critical Warning \(0x|[Mm]edia (?:and Data Integrity )?[Ee]rrors:?\s+[1-9]\d", physical=True),
 )  # fmt: skip
 
 _FILE_SYSTEMS = (

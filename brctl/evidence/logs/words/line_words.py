@@ -1,4 +1,4 @@
-"""What a model of words sees of a line: words, their parts, pairs, the program, the level, codes.
+"""What a model of words sees of a line: words, their parts, the program, the level, codes.
 
 Numbers, addresses and hashes are left out, as they differ from log to log and mean nothing
 elsewhere; only what a line calls a status, a signal or an error is a number that means the same.
@@ -6,14 +6,10 @@ elsewhere; only what a line calls a status, a signal or an error is a number tha
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 
 BUCKETS = 16384
 """Features are hashed into so many buckets; the shipped tables have one row each."""
-
-LINES_READ = 1000
-"""Lines of one input that are looked at: the first and the last ones."""
 
 _PART = 5
 """Letters of a long word that tell it from others: its two ends stand for words nobody saw yet."""
@@ -21,6 +17,12 @@ _PART = 5
 _LONG = 6
 _WORDS_A_LINE = 60
 _HEX = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b")
+_AT_ZERO = re.compile(
+    r"(?:^|(?<=[|,;(\[{]))[^|,;:=(){}\[\]]{2,60}[:=]\s*(?:0+(?:\.0+)?|none|no|false|n/a)"
+    r"(?=\s*(?:$|[|,;)\]}]))",
+    re.IGNORECASE,
+)
+
 _WORD = re.compile(r"[a-z][a-z_]{2,40}")
 _LEVEL = re.compile(r"\b(?:fatal|critical|panic|error|warn(?:ing)?|info|debug)\b")
 _CODE = re.compile(
@@ -33,9 +35,14 @@ _PROGRAM = re.compile(
 )
 
 
+def without_zeros(text: str) -> str:
+    """A line without its named values that are none: `number of nan iterations: 0`."""
+    return _AT_ZERO.sub(" ", text)
+
+
 def words_of(text: str) -> list[str]:
     """The words of one line in order, in lower case; parts of joined names too."""
-    lowered = _HEX.sub(" ", text.lower())
+    lowered = without_zeros(_HEX.sub(" ", text.lower()))
     found: list[str] = []
     for word in _WORD.findall(lowered)[:_WORDS_A_LINE]:
         found.append(word)
@@ -48,7 +55,6 @@ def features_of_line(text: str) -> Iterator[str]:
     """Names of the features of one line."""
     words = words_of(text)
     yield from (f"w:{word}" for word in words)
-    yield from (f"b:{first} {second}" for first, second in pairwise(words))
     for word in words:
         if len(word) > _LONG:
             yield f"g:{word[:_PART]}"
@@ -64,14 +70,6 @@ def features_of_line(text: str) -> Iterator[str]:
 def bucket_of(feature: str) -> int:
     """The bucket of a feature, the same in every process and on every machine."""
     return zlib.crc32(feature.encode()) % BUCKETS
-
-
-def sampled(lines: Sequence[str]) -> list[str]:
-    """The lines that are looked at: all of a short log, the two ends of a long one."""
-    full = [line for line in lines if line.strip()]
-    if len(full) <= LINES_READ:
-        return full
-    return [*full[: LINES_READ // 2], *full[-LINES_READ // 2 :]]
 
 
 def buckets_of(features: Iterable[str]) -> frozenset[int]:

@@ -1,20 +1,17 @@
-"""What the model of words makes of a class that the rules found (decisions 0454, 0458).
+"""What the model of words makes of a class that the rules found (decisions 0458, 0462).
 
-Rules read single lines by their form; the model reads every line by its words, and was trained on
-other sources. Where both agree, the class was right far more often than the rules state. Where the
-rules find nothing at all, the fault that a line's words speak for is claimed, weakly.
+Rules read single lines by their form; the model hears every line, by its words and by what the
+rules make of it, and was trained on other sources. Where both agree, the class was right far more
+often than the rules state; where they do not, the surer one was right about as often as it says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from brctl.evidence.logs.event import LogEvent
-from brctl.evidence.logs.progress.shape import IN_VAIN, TRAINING
 from brctl.evidence.logs.signature import healthy
-from brctl.evidence.logs.words.word_model import WordModel
+from brctl.evidence.logs.words.word_model import QUIET, Heard
 from brctl.model.fault import FaultClass
-
-_NO_FAULT = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 
 NO_WORDS: Mapping[FaultClass, float] = MappingProxyType({})
 """The model was not asked."""
@@ -22,26 +19,30 @@ NO_WORDS: Mapping[FaultClass, float] = MappingProxyType({})
 WELL = healthy("words.well", "", 0.55, "words of logs in which nothing went wrong")
 """Not matched by text: made from the model's share. Counts only where no line of alarm stands."""
 
-_WELL_FROM = 0.4
-_LINES_NEEDED = 2
-"""Lines of training: one is printed before the first step fails as well."""
-
+_WELL_FROM = 0.8
 _QUOTED = 400
+
+_SURE, _LIKELY = 0.6, 0.4
+"""Shares from which on the model was right in four of five logs, and in every second."""
+
 _NEARER_ONE = 0.6
-"""Part of the way to 1 that agreement moves what is stated of a fault."""
+"""Part of the way to 1 that a sure model that agrees moves what is stated."""
 
-_CONFIRMED, _QUESTIONED, _DENIED = 0.3, 0.7, 0.8
-"""Health is moved as near to 1 below the first share of the likeliest fault; from the second on so
-much of it is left."""
+_UNSEEN, _DENIED = 0.85, 0.7
+"""What is left of a fault that the model hardly sees, and where it sees another instead."""
 
-_SURE, _DOUBTED = 0.9, 0.75
-"""A model as sure of another fault leaves so much of what the rules state."""
+_HEALTH_SURE, _HEALTH_DOUBTED = 0.8, 0.8
+"""The share of health that confirms it; what is left of it below `_SURE`."""
 
 _FOUND_NOTHING = 0.5
 """Unknown stated lower means that no line failed; above, one did and does not say why."""
 
-_NAMED_FROM, _BY_WORDS = 0.5, 0.6
-"""From which share on a fault is claimed by words alone, and what it is stated at."""
+_NAMED_BY_FAILURE, _BY_WORDS = 0.3, 0.6
+"""The share from which on a line that failed without a reason has its words' one (9 of 11 right;
+where nothing failed it takes `_LIKELY`, 8 of 12), and what a class is stated at by words."""
+
+_ABOVE_HEALTH = 2.0
+"""A fault that is not so many times as likely as health is not claimed by words."""
 
 
 def second_opinion(
@@ -50,6 +51,8 @@ def second_opinion(
     words: Mapping[FaultClass, float],
     *,
     of_words: bool = False,
+    consequences: Collection[FaultClass] = (),
+    some_well: bool = False,
 ) -> tuple[FaultClass, float]:
     """The likeliest class and its stated probability after the model was heard.
 
@@ -57,47 +60,50 @@ def second_opinion(
         fault: What the rules find likeliest.
         stated: How likely they state it.
         words: The model's shares of all classes; empty leaves everything as it is.
-        of_words: The rules go by words themselves: that the model reads the same says nothing.
+        of_words: The rules go by words themselves: that the model hears the same says nothing.
+        some_well: A line of the log says that something went well.
+        consequences: Classes whose lines the rules saw and found to follow from another.
     """
     if not words:
         return fault, stated
-    share, spoken = max((share, each) for each, share in words.items() if each not in _NO_FAULT)
+    likeliest = max(words, key=lambda each: words[each])
     if fault is FaultClass.UNKNOWN:
-        named = stated < _FOUND_NOTHING and share >= _NAMED_FROM
-        return (spoken, _BY_WORDS) if named else (fault, stated)
+        least = _LIKELY if stated < _FOUND_NOTHING else _NAMED_BY_FAILURE
+        least = _SURE if some_well else least
+        least = max(least, _ABOVE_HEALTH * words.get(FaultClass.NO_FAULT, 0.0))
+        claims = likeliest not in QUIET and words[likeliest] >= least
+        return (likeliest, _BY_WORDS) if claims else (fault, stated)
     if fault is FaultClass.NO_FAULT:
-        return fault, _of_health(stated, share, of_words=of_words)
-    if spoken is fault and of_words:
-        return fault, stated
-    if spoken is fault:
-        return fault, _nearer(stated, _NEARER_ONE)
-    return fault, stated * (_DOUBTED if share >= _SURE else 1.0)
+        return fault, stated if of_words else _of_health(stated, words[fault])
+    denied = likeliest not in (fault, *QUIET) and words[likeliest] >= _LIKELY
+    if denied and words[likeliest] >= _SURE and likeliest not in consequences:
+        return likeliest, _BY_WORDS
+    return fault, stated if of_words else _of_fault(stated, words[fault], denied=denied)
 
 
-def _of_health(stated: float, share: float, *, of_words: bool) -> float:
-    if share < _CONFIRMED:
-        return stated if of_words else _nearer(stated, _NEARER_ONE)
-    return stated * (_DENIED if share >= _QUESTIONED else 1.0)
+def _of_health(stated: float, share: float) -> float:
+    if share >= _HEALTH_SURE:
+        return _nearer(stated, _NEARER_ONE)
+    return stated * (1.0 if share >= _SURE else _HEALTH_DOUBTED)
+
+
+def _of_fault(stated: float, share: float, *, denied: bool) -> float:
+    if share >= _SURE:
+        return _nearer(stated, _NEARER_ONE)
+    if share >= _LIKELY:
+        return max(stated, _BY_WORDS)
+    return stated * (_DENIED if denied else _UNSEEN)
 
 
 def _nearer(stated: float, part: float) -> float:
     return stated + part * (1.0 - stated)
 
 
-def proof_of_words(
-    words: Mapping[FaultClass, float], lines: Mapping[int, str], model: WordModel, source: str
-) -> LogEvent | None:
-    """A weak proof of health from a training log with the words of healthy ones; None for none."""
-    share = words.get(FaultClass.NO_FAULT, 0.0)
-    steps = {
-        text: number
-        for number, text in lines.items()
-        if TRAINING.search(text) and not IN_VAIN.search(text)
-    }
-    if share < _WELL_FROM or len(steps) < _LINES_NEEDED:
+def proof_of_words(heard: Heard, source: str) -> LogEvent | None:
+    """A weak proof of health from a log whose lines speak for it and for nothing else."""
+    share = heard.shares.get(FaultClass.NO_FAULT, 0.0)
+    spoken = heard.speaking(FaultClass.NO_FAULT) if share >= _WELL_FROM else ()
+    if not spoken:
         return None
-    spoken = next(iter(model.speaking_lines(FaultClass.NO_FAULT, tuple(steps))), None)
-    if spoken is None:
-        return None
-    text = f"no-fault {share:.2f} by words alone: {spoken.strip()}"
-    return LogEvent(WELL, source, steps[spoken], text[:_QUOTED])
+    text = f"no-fault {share:.2f} by words alone: {spoken[0].text.strip()}"
+    return LogEvent(WELL, source, spoken[0].number, text[:_QUOTED])
