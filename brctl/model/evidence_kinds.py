@@ -47,6 +47,9 @@ SILENT_NODE = "job.node.silent"
 SLOW_LOADER = "job.data.slow-loader"
 """Ranks wait for their batches in every step: a job with it advances, and is slower."""
 
+UNEVEN_STEPS = "job.steps.uneven"
+"""Most steps take what they always took, and some take so long that the job is far slower."""
+
 REPLAY_DIFFERS = "job.data.replay-differs"
 """A restart gave other batches than before: the job advances, on samples repeated or skipped."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from brctl.evidence.job.history import jumps, slow_down
+from brctl.evidence.job.history import jumps, slow_down, uneven_since
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.wrong_numbers import wrong_numbers
@@ -65,9 +65,13 @@ def _wrong(status: JobStatus) -> Iterator[tuple[str, str]]:
 def _course(status: JobStatus) -> Iterator[tuple[str, str]]:
     for item in jumps(status):
         yield "jump", item.text
-    change = None if status.stalled else slow_down(status.history)
-    if change is not None:
+    if status.stalled:
+        return
+    if change := slow_down(status.history):
         yield "slower", f"a step takes {change.now_s:.3g} s; before, {change.before_s:.3g} s"
+    elif change := uneven_since(status.history):
+        times = f"{change.now_s:.3g} s; before, {change.before_s:.3g} s"
+        yield "slower", f"some steps take far longer, the average {times}"
 
 
 def _no_step(status: JobStatus, same_step_s: float) -> Iterator[tuple[str, str]]:

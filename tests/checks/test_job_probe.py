@@ -186,6 +186,17 @@ def test_a_passing_load_that_slows_some_steps_is_no_slower_window(tmp_path: Path
     assert set(windows(tmp_path).values()) == {0.2}
 
 
+def test_the_mean_counts_long_steps_and_the_trimmed_one_leaves_out_a_twentieth(
+    tmp_path: Path,
+) -> None:
+    """One pause of 25 steps shows in the first alone; every third long step shows in both."""
+    steps(tmp_path, [(n, 9.0 if n == 20 else 0.2) for n in range(1, 150)])
+    assert windows(tmp_path, "mean_s")["past:0"] == pytest.approx(0.2 + 8.8 / 25)
+    assert max(windows(tmp_path, "trimmed_mean_s").values()) == pytest.approx(0.2)
+    steps(tmp_path, [(n, 0.2 if n % 3 else 1.4) for n in range(1, 150)])
+    assert windows(tmp_path, "trimmed_mean_s")["past:0"] > 0.4
+
+
 def proc_entry(folder: Path, pid: int, ticks: int, cgroup: str, **environment: str) -> None:
     """A process as /proc shows it."""
     entry = folder / str(pid)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from brctl.lab.cluster import Lab
 from brctl.model.fault import FaultClass as F
@@ -28,7 +29,7 @@ from tests.scenarios.live_incidents import (
     mischief,
     undone_by_a_new_start,
 )
-from tests.scenarios.outside_incidents import END_HELPERS, ranks_on
+from tests.scenarios.outside_incidents import END_HELPERS, burners, ranks_on, threads_on
 
 RAISED = (F.ENVIRONMENT_MISMATCH, F.USER_CODE, F.DATA_LOADER)
 """What a person would call an error of what a node has installed or lets its processes do."""
@@ -52,13 +53,19 @@ WAY_OUT = inside("umount /etc/hosts 2>/dev/null || true")
 
 
 def beside_a_backup(lab: Lab) -> None:
-    """Its ranks have the lowest priority there is, and a backup compresses on both cores."""
+    """Its ranks have the lowest priority there is, and a backup compresses on every core.
+
+    Where autogroups are on, a process has a low priority only in its session, which has one too:
+    at 10 it keeps a tenth of a core, at 19 a hundredth, in which no job makes steps.
+    """
+    for thread in threads_on(lab):
+        with suppress(ProcessLookupError):
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
     for pid in ranks_on(lab):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with suppress(ProcessLookupError):
-                os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
-    burner = "(sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $! >>$NODE/h)"
-    inside(";".join([burner] * len(os.sched_getaffinity(0))))(lab)
+        group = Path(f"/proc/{pid}/autogroup")
+        if group.exists():
+            group.write_text("10")
+    burners(len(os.sched_getaffinity(0)))(lab)
 
 
 TRACER = """

@@ -40,6 +40,7 @@ class LiveIncident:
         undo: Takes back what outlives the job.
         slow: Its signs need a past of steps, and some steps more before anybody looks.
         waits: Whether to look again until something is named; else one settled look counts.
+        before: What ranks do from their start on, where a step must be more than a pause.
     """
 
     family: str
@@ -48,6 +49,12 @@ class LiveIncident:
     undo: Deed = undone_by_a_new_start
     slow: bool = False
     waits: bool = True
+    before: Deed = undone_by_a_new_start
+
+    @property
+    def makes_steps_longer(self) -> bool:
+        """A straggler is one only where others wait for it; on some machines nobody does."""
+        return self.slow and F.STRAGGLER_SLOW in self.truth.classes
 
 
 def site(lab: Lab, node: str = CULPRIT) -> FaultSite:

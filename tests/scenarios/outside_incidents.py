@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from brctl.lab.cluster import Lab
 from brctl.lab.processes import parent, send
@@ -54,13 +55,28 @@ def collect_zombies(lab: Lab) -> None:
     send(site(lab).processes(), signal.SIGCONT)
 
 
+def threads_on(lab: Lab) -> list[int]:
+    """The threads of the ranks of a node."""
+    return [int(thread) for pid in ranks_on(lab) for thread in os.listdir(f"/proc/{pid}/task")]
+
+
+def burners(count: int, prefix: str = "") -> Deed:
+    """Processes that compute for ever, each in a session of its own.
+
+    Linux shares a core out among sessions where autogroups are on: all burners of one session
+    together would take no more of it than the rank.
+    """
+    one = f"(setsid {prefix} sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $! >>$NODE/h)"
+    return inside(";".join([one] * count))
+
+
 def pin_to_one_core(lab: Lab) -> None:
     """And on that core three others are busy."""
     core = min(os.sched_getaffinity(0))
-    for pid in ranks_on(lab):
-        os.sched_setaffinity(pid, {core})
-    burners = f"taskset -c {core} sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $! >>$NODE/h"
-    inside(";".join(f"({burners})" for _ in range(3)))(lab)
+    for thread in threads_on(lab):
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, {core})
+    burners(3, f"taskset -c {core}")(lab)
 
 
 def in_turns(stopped_s: float, running_s: float, *, loader: bool = False) -> Deed:
@@ -137,7 +153,8 @@ def _lasting(do: str, where: str, ranks: Sequence[int] = (RANK,)) -> Deed:
 OUTSIDE: tuple[LiveIncident, ...] = (
     _slow("computes_longer_on_one", _lasting("computes_longer", "forward"),
           place(STRAGGLER, CULPRIT)),
-    _slow("pinned_to_a_busy_core", pin_to_one_core, place(STRAGGLER, CULPRIT), END_HELPERS),
+    LiveIncident("pinned_to_a_busy_core", pin_to_one_core, place(STRAGGLER, CULPRIT), END_HELPERS,
+                 slow=True, before=_lasting("works_hard", "forward", ALL)),
     LiveIncident("zombie_below_a_live_starter", leave_a_zombie,
                  place((F.UNKNOWN, F.USER_CODE, F.CPU_OOM, F.HANG_MISMATCH), CULPRIT),
                  collect_zombies),

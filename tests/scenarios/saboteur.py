@@ -196,6 +196,13 @@ def computes_longer(_: "Trainer") -> None:
         torch.zeros(64, 64) @ torch.zeros(64, 64)
 
 
+def works_hard(_: "Trainer") -> None:
+    """Half of a core for the whole step, so that a rank without its core is late."""
+    until = time.thread_time() + 0.04
+    while time.thread_time() < until:
+        torch.zeros(64, 64) @ torch.zeros(64, 64)
+
+
 def collects_garbage(_: "Trainer") -> None:
     """A million cycles at once."""
     cycles: list[list[object]] = [[] for _ in range(1_000_000)]

@@ -96,9 +96,17 @@ class Site:
 
     def steps(self) -> list[int]:
         """Every step that rank 0 has finished, in order; after a restart some come again."""
+        return [int(row["step"]) for row in self._rows()]
+
+    def mean_step_s(self, first: int, last: int) -> float:
+        """What the steps from one number to another took on average; of no step it is 0."""
+        times = [row["seconds"] for row in self._rows() if first <= row["step"] <= last]
+        return sum(times) / len(times) if times else 0.0
+
+    def _rows(self) -> list[dict[str, float]]:
         path = Path(self.job.progress_dir) / "steps.ndjson"
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
-        return [int(json.loads(line)["step"]) for line in lines]
+        return [json.loads(line) for line in lines]
 
     def named(self) -> set[str]:
         """Every node that any verdict of any look named."""

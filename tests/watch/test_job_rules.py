@@ -46,6 +46,19 @@ def test_a_step_rate_that_falls_by_a_fifth_is_suspected(step_s: float, *, suspec
     assert ("slower" in rules(status(recent(step_s=step_s)))) is suspected
 
 
+@pytest.mark.parametrize(("now_s", "suspected"), [(1.2, False), (3.0, True)])
+def test_steps_of_which_some_became_far_longer_are_suspected(
+    now_s: float, *, suspected: bool
+) -> None:
+    """The usual step is as quick as ever, and the average is not."""
+    even = [replace(window(n), mean_s=1.0, trimmed_mean_s=1.0) for n in range(1, 5)]
+    since = [replace(window(n), mean_s=now_s, trimmed_mean_s=now_s) for n in (5, 6)]
+    history = StepHistory((*even, since[0]), since[1], since[1])
+    told = rules(status(history))
+    assert ("slower" in told) is suspected
+    assert not suspected or "average 3 s; before, 1 s" in told["slower"]
+
+
 def test_slower_steps_are_confirmed_by_five_looks_and_then_diagnosed() -> None:
     assert (RULES["slower"].looks, RULES["slower"].diagnosed) == (5, True)
 

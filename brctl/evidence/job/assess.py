@@ -13,6 +13,7 @@ from brctl.evidence.job.busy_hosts import are_busy, hosts_may_account
 from brctl.evidence.job.cpu_waits import cpu_waits
 from brctl.evidence.job.data.replays import replays_that_differ
 from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
+from brctl.evidence.job.data.uneven import uneven_steps
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.kernel_waits import held_back
@@ -46,6 +47,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *wrong_numbers(status),
         *jumps(status),
         *slower(status, busy),
+        *uneven_steps(status, busy),
         *hosts_may_account(status, outcomes.values()),
         *late,
         *odd_settings(status, outcomes.values(), late),

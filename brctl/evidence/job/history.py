@@ -26,6 +26,12 @@ SLOWER_RATIO = 1.2
 CLEAR_OF_ALL = 1.1
 """And longer by a tenth than every window before, so that ordinary unrest is no change."""
 
+UNEVEN_RATIO = 1.3
+"""Where most steps are as quick as ever, so much longer ones on average are news (own)."""
+
+LEAST_OF_A_MEAN = 6
+"""A mean of fewer steps is that of their one odd step (own)."""
+
 NOISE_S = 0.03
 """A step that grew by less than this grew by what a busy host makes of it (own)."""
 
@@ -67,6 +73,11 @@ class SlowDown:
         return self.now_s - self.before_s
 
 
+def change_for_worse(history: StepHistory) -> SlowDown | None:
+    """Since when the job is slower than it was: in every step, or on average."""
+    return slow_down(history) or uneven_since(history)
+
+
 def slow_down(history: StepHistory) -> SlowDown | None:
     """The change since which every window is slower than those before; None when there is none.
 
@@ -75,12 +86,40 @@ def slow_down(history: StepHistory) -> SlowDown | None:
     if history.recent is None:
         return None
     windows = [w for w in (*history.past, history.recent) if w.step_s is not None]
-    for split in range(LEAST_WINDOWS, len(windows)):
+    return _rise(windows, _step_s, _step_s, SLOWER_RATIO)
+
+
+def uneven_since(history: StepHistory) -> SlowDown | None:
+    """The same of what steps take on average, in a job whose usual step is as quick as ever.
+
+    Some steps of many then take far longer: somebody is late again and again, not always. The mean
+    of what was counts every save and evaluation, and that of what is leaves out the longest steps,
+    so that a job that was always uneven did not become it. Two windows have to say so.
+    """
+    if history.recent is None or slow_down(history) is not None:
+        return None
+    windows = [
+        window
+        for window in (*history.past, history.recent)
+        if window.count >= LEAST_OF_A_MEAN and None not in (_mean_s(window), _trimmed_s(window))
+    ]
+    return _rise(windows, _mean_s, _trimmed_s, UNEVEN_RATIO, least_after=LEAST_WINDOWS)
+
+
+def _rise(
+    windows: Sequence[StepWindow], then: _Value, now: _Value, ratio: float, least_after: int = 1
+) -> SlowDown | None:
+    """The first window since which all take so many times what was taken before.
+
+    `then` tells what steps of a window before it took, and `now` what those since take, which also
+    has to be clear of what `now` tells of all before. Of windows since there are `least_after`.
+    """
+    for split in range(LEAST_WINDOWS, len(windows) - least_after + 1):
         before, after = windows[:split], windows[split:]
-        then_s, now_s = _median(before, _step_s), _median(after, _step_s)
-        if then_s is None or now_s is None or now_s < max(SLOWER_RATIO * then_s, then_s + NOISE_S):
+        then_s, now_s = _median(before, then), _median(after, now)
+        if then_s is None or now_s is None or now_s < max(ratio * then_s, then_s + NOISE_S):
             continue
-        if min(_known(after, _step_s)) >= CLEAR_OF_ALL * _high(_known(before, _step_s)):
+        if min(_known(after, now)) >= CLEAR_OF_ALL * _high(_known(before, now)):
             return SlowDown(
                 then_s, now_s, after[0].first,
                 _more(before, after, lambda w: w.load_s), _more(before, after, lambda w: w.wait_s),
@@ -95,6 +134,14 @@ def _high(values: Sequence[float]) -> float:
 
 def _step_s(window: StepWindow) -> float | None:
     return window.step_s
+
+
+def _mean_s(window: StepWindow) -> float | None:
+    return window.mean_s
+
+
+def _trimmed_s(window: StepWindow) -> float | None:
+    return window.trimmed_mean_s
 
 
 def _known(windows: Sequence[StepWindow], value: _Value) -> list[float]:
@@ -115,7 +162,7 @@ def usual_pace(status: JobStatus) -> bool | None:
     """Whether steps go on as they used to, or the job ended well; None when no past was read."""
     if status.ended:
         return True
-    if slow_down(status.history) is not None:
+    if change_for_worse(status.history) is not None:
         return False
     known = status.history.recent is not None and len(status.history.past) >= LEAST_WINDOWS
     return True if known else None

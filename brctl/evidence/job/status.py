@@ -89,6 +89,8 @@ def _window(values: Mapping[str, Value]) -> StepWindow | None:
         grad_norm=_number(values, "grad_norm"),
         nonfinite=_typed(values, "nonfinite", int) or 0,
         tokens=_number(values, "tokens"),
+        mean_s=_number(values, "mean_s"),
+        trimmed_mean_s=_number(values, "trimmed_mean_s"),
     )
 
 

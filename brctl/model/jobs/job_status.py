@@ -95,6 +95,8 @@ class StepWindow:
     Attributes:
         first: Number of its first step.
         step_s: The lower quartile of their times: a passing load slows some of them, a fault all.
+        mean_s: Their mean, with every save and evaluation.
+        trimmed_mean_s: Their mean without the longest twentieth, which one long step cannot move.
         wait_s: Rank 0's time in collectives.
         load_s: Rank 0's time to its batch.
         nonfinite: Steps without a finite loss.
@@ -110,6 +112,8 @@ class StepWindow:
     grad_norm: float | None = None
     nonfinite: int = 0
     tokens: float | None = None
+    mean_s: float | None = None
+    trimmed_mean_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -471,8 +471,17 @@ def add_window(readings, subject, rows):
         values = sorted(row[key] for row in rows if is_number(row.get(key)))
         if values:
             readings.add(name, subject, float(values[len(values) // part]))
+    add_means(readings, subject, [row["seconds"] for row in rows if is_number(row.get("seconds"))])
     lost = [row for row in rows if "loss" in row and row["loss"] is None]
     readings.add("job.steps.nonfinite", subject, len(lost))
+
+
+def add_means(readings, subject, times):
+    """The mean of all, and that of all but the longest twentieth, at least one of them."""
+    kept = sorted(times)[: len(times) - (len(times) + 19) // 20]
+    for name, counted in (("mean_s", times), ("trimmed_mean_s", kept)):
+        if counted:
+            readings.add("job.steps." + name, subject, sum(counted) / float(len(counted)))
 
 
 if __name__ == "__main__":

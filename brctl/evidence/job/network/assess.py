@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import median
 
 from brctl.evidence.job.busy_hosts import are_busy, loads_of
-from brctl.evidence.job.history import CAUSE_SHARE, slow_down, usual_pace
+from brctl.evidence.job.history import CAUSE_SHARE, change_for_worse, slow_down, usual_pace
 from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, odd_interfaces, odd_rates
 from brctl.evidence.job.network.paths import (
     CHECK,
@@ -50,7 +50,7 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     A path may be slow although nothing is lost on it: a limit holds packets back before they are
     sent. Then one end always has something to send while the others wait for it.
     """
-    hurt = bool(status.stalled) or slow_down(status.history) is not None
+    hurt = bool(status.stalled) or change_for_worse(status.history) is not None
     weight = Weight.CONVICTS if hurt else Weight.HINTS
     odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, weight))
     # What was lost long ago matters only to a job that is in trouble now, or may be.

@@ -94,6 +94,19 @@ def test_what_only_the_node_itself_sees_is_enough(what: Mapping[str, float]) -> 
     assert item.subject.node == "g03"
 
 
+@pytest.mark.parametrize(("now_s", "weight"), [(1.0, Weight.HINTS), (3.0, Weight.CONVICTS)])
+def test_a_job_of_which_some_steps_became_far_longer_is_hurt(now_s: float, weight: Weight) -> None:
+    """A packet that is lost now and then costs the steps in which it is."""
+    job = fleet(4)
+    even = [StepWindow(n, 25, 1.0, mean_s=1.0, trimmed_mean_s=1.0) for n in (0, 25, 50)]
+    since = [StepWindow(n, 25, 1.0, mean_s=now_s, trimmed_mean_s=now_s) for n in (75, 100)]
+    history = StepHistory((*even, since[0]), since[1], since[1])
+    status = JobStatus(job, (), 124, 0.1, stalled=False, silent=(), history=history)
+    talk = ring(job)
+    (item,) = assess_network(status, reports(job, talk, of_node(job, talk, "g03", LOSSY)))
+    assert (item.subject.node, item.weight) == ("g03", weight)
+
+
 def test_a_bad_path_between_two_names_neither() -> None:
     job = fleet(6)
     (item,) = judge(job, ring(job), {("g02", "g03"): STUCK, ("g03", "g02"): STUCK})
