@@ -32,6 +32,7 @@ _FURTHER = 0.35
 """How much a second family of the same class adds; families are seldom independent."""
 
 _FAILED = frozenset({Part.VICTIM, Part.TEARDOWN, Part.STOPPED, Part.UNEXPLAINED})
+_QUIETING = frozenset({Part.BENIGN, Part.HEALTHY})
 _SHOWN_ODD = 5
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
 
@@ -186,8 +187,10 @@ def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
 
 def _is_beyond_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     """Whether a rule decides that goes by what the model of words does not hear."""
-    deciding = _deciding(likeliest, weighed)
-    return bool(deciding) and deciding[0].event.signature.beyond_words
+    deciding = _deciding(likeliest, weighed)[:1]
+    if likeliest is FaultClass.NO_FAULT:
+        deciding = [w for w in weighed if w.event.signature.part in _QUIETING]
+    return any(w.event.signature.beyond_words for w in deciding)
 
 
 def _consequences(likeliest: FaultClass, weighed: Sequence[Weighed]) -> frozenset[FaultClass]:
