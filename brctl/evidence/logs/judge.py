@@ -21,7 +21,12 @@ from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
-from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, second_opinion
+from brctl.evidence.logs.words.second_opinion import (
+    NO_WORDS,
+    WELL,
+    second_opinion,
+    side_of_words,
+)
 from brctl.evidence.logs.words.word_model import QUIET
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
@@ -84,9 +89,7 @@ def judge(
     return LogVerdict(
         name=name,
         fault=winner,
-        origin=_origin(winner, deciding, odds)
-        if winner is likeliest
-        else _deciding(likeliest, weighed)[0].event.signature.side,
+        origin=_origin(winner, likeliest, weighed, odds, words),
         culprit=culprit.describe(),
         probability=round(stated if winner is likeliest else WITHDRAWN, 3),
         evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),
@@ -232,8 +235,18 @@ SURE_OF_ORIGIN = 0.7
 
 
 def _origin(
-    winner: FaultClass, deciding: Sequence[Weighed], odds: Mapping[FaultClass, float]
+    winner: FaultClass,
+    likeliest: FaultClass,
+    weighed: Sequence[Weighed],
+    odds: Mapping[FaultClass, float],
+    words: Mapping[FaultClass, float],
 ) -> Origin:
+    """Whose the fault is; of a cause not claimed, whose words or its first lead make it."""
+    if winner is FaultClass.UNKNOWN and words:
+        return side_of_words(words)
+    deciding = _deciding(likeliest, weighed)
+    if winner is not likeliest:
+        return deciding[0].event.signature.side
     side = deciding[0].event.signature.side if deciding else CATALOGUE[winner].origin
     if winner not in odds:
         return side

@@ -5,11 +5,17 @@ from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.words.components import component_event
 from brctl.evidence.logs.words.marked_lines import marked_lines
-from brctl.evidence.logs.words.second_opinion import NO_WORDS, WELL, proof_of_words, second_opinion
+from brctl.evidence.logs.words.second_opinion import (
+    NO_WORDS,
+    WELL,
+    proof_of_words,
+    second_opinion,
+    side_of_words,
+)
 from brctl.evidence.logs.words.word_model import Heard
 from brctl.library.log_model import shipped_model
 from brctl.model.evidence import Role
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 from brctl.model.log_verdict import LogVerdict
 
 INDEX = LineIndex(SHIPPED)
@@ -132,6 +138,15 @@ def test_a_class_that_the_words_hardly_see_becomes_a_lead() -> None:
     said = classify({FaultClass.USER_CODE: 0.45, FaultClass.NETWORK_ETH: 0.01}, DENIED)
     assert said.fault is FaultClass.UNKNOWN
     assert said.leads[0].fault is FaultClass.NETWORK_ETH
+
+
+def test_an_unknown_cause_has_the_side_that_most_words_speak_for() -> None:
+    """No class is likely, and whose it is may be: most of them are the machine's."""
+    both = {FaultClass.PCIE: 0.3, FaultClass.GPU_LOST: 0.3, FaultClass.USER_CODE: 0.3}
+    assert side_of_words(both) is Origin.INFRA
+    assert side_of_words({FaultClass.PCIE: 0.4, FaultClass.USER_CODE: 0.4}) is Origin.UNKNOWN
+    said = classify(both, "the cat sat on the mat")
+    assert (said.fault, said.origin) == (FaultClass.UNKNOWN, Origin.INFRA)
 
 
 def test_words_alone_claim_a_fault_weakly_and_never_health() -> None:

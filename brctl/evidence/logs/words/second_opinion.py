@@ -12,7 +12,8 @@ from brctl.evidence.logs.claim import WITHDRAWN
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.signature import healthy
 from brctl.evidence.logs.words.word_model import QUIET, Heard
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
+from brctl.model.fault_catalogue import CATALOGUE
 
 NO_WORDS: Mapping[FaultClass, float] = MappingProxyType({})
 """The model was not asked."""
@@ -42,6 +43,9 @@ _FOUND_NOTHING = 0.5
 _NAMED_BY_FAILURE, _BY_WORDS = 0.3, 0.6
 """The share from which on a line that failed without a reason has its words' one (9 of 11 right;
 where nothing failed it takes `_LIKELY`, 8 of 12), and what a class is stated at by words."""
+
+_SIDE = 0.5
+"""The share of one side's classes from which on an unknown cause is called that side's."""
 
 _ABOVE_HEALTH = 2.0
 """A fault that is not so many times as likely as health is not claimed by words."""
@@ -83,6 +87,15 @@ def second_opinion(
     if denied and words[likeliest] >= _SURE and likeliest not in consequences:
         return likeliest, _BY_WORDS
     return fault, stated if of_words else _of_fault(stated, words[fault], denied=denied)
+
+
+def side_of_words(words: Mapping[FaultClass, float]) -> Origin:
+    """Whose the classes are that together are likelier than not; unknown where nobody's are."""
+    sides = dict.fromkeys(Origin, 0.0)
+    for fault, share in words.items():
+        sides[CATALOGUE[fault].origin] += share
+    likeliest = max(sides, key=lambda side: sides[side])
+    return likeliest if sides[likeliest] >= _SIDE else Origin.UNKNOWN
 
 
 def _of_health(stated: float, share: float) -> float:
