@@ -33,7 +33,7 @@ _homes = count()
 # Read when torch is imported. A process whose torch has computed with threads of OpenMP must not
 # fork ranks: they wait for ever for threads that are not there any more.
 os.environ["OMP_NUM_THREADS"] = "1"
-_DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
+_DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh", "long")
 
 # A busy machine is no reason to fail: how long an example takes to make or to run says nothing.
 settings.register_profile(
