@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import Scheduling
 
 from brctl.cli import output
 from brctl.fanout.processes import broker_transport
 from brctl.view.notices.page import Page
 from tests.fakes.documents import check_page
+from tests.scheduler import EarlyScheduling
 from tests.timeouts import TIMEOUT_S
 
 _FORGOTTEN = (
@@ -30,7 +33,7 @@ _homes = count()
 # Read when torch is imported. A process whose torch has computed with threads of OpenMP must not
 # fork ranks: they wait for ever for threads that are not there any more.
 os.environ["OMP_NUM_THREADS"] = "1"
-_DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
+_DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh", "long")
 
 # A busy machine is no reason to fail: how long an example takes to make or to run says nothing.
 settings.register_profile(
@@ -112,6 +115,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _has_site_of_module(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_cheapness)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Workers need not wait for the controller after each test."""
+    return EarlyScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def _has_site_of_module(item: pytest.Item) -> bool:

@@ -4,6 +4,7 @@ One that the kernel chose and that was given back may be somebody else's when to
 comes to bind it seconds later: four workers start servers all the time.
 """
 
+import atexit
 import os
 import random
 import socket
@@ -17,6 +18,15 @@ _KEPT = 100
 """More than one test has in use; so many stay with the process that chose them."""
 
 _held: deque[socket.socket] = deque()
+
+
+@atexit.register
+def _give_back() -> None:
+    """Python warns of each socket that it must close itself, as late as nobody can hear it."""
+    while _held:
+        _held.popleft().close()
+
+
 _order = random.Random(os.getpid())
 
 

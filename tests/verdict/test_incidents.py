@@ -56,6 +56,7 @@ KNOWN_HARM = {"adversary set aside": {"healthy eviction": 1}}
 """Of the half that nobody looked at to mend a rule (decision 0444)."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("half", HALVES)
 def test_no_half_of_the_bench_gets_worse(half: str) -> None:
     """Floors under what was reached; the bench prints the figures themselves."""
