@@ -332,13 +332,21 @@ def supervise(request: dict[str, Any], ready: int) -> None:
     with os.fdopen(hears) as stream:
         order = stream.read()
     status = os.waitpid(pid, 0)[1]
-    remove([request["starting"]])
     if order:
         record_end(json.loads(order), json.loads(order)["rank"], status)
-    elif os.path.exists(request["record"]) or not os.path.exists(request["end"]):
+    if is_replaced(request):
+        return
+    remove([request["starting"]])
+    if not order and (os.path.exists(request["record"]) or not os.path.exists(request["end"])):
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "an error"
         write_json(request["end"], {"why": f"it ended by {how}; see {request['log']}"})
         remove([request["record"], request["pipe"]])
+
+
+def is_replaced(request: dict[str, Any]) -> bool:
+    """Whether another process was parked in this one's place, which may wait only so long."""
+    others = [(read_json(request[part]) or {}).get("token") for part in ("record", "starting")]
+    return any(token not in (None, request["token"]) for token in others)
 
 
 def become_parked(request: dict[str, Any], told: int) -> None:

@@ -101,8 +101,9 @@ async def test_changed_code_is_parked_anew(site: ParkingSite) -> None:
     assert not set(site.parked_pids()) & set(before)
 
 
-async def test_parking_anew_waits_until_the_end_of_the_old_process_is_written(
-    site: ParkingSite,
+@pytest.mark.parametrize("late_s", [1.0, 5.0], ids=["waited for", "later than anybody waits"])
+async def test_the_late_end_of_an_old_process_is_not_the_new_one_s(
+    site: ParkingSite, late_s: float
 ) -> None:
     """A busy host's supervisor wrote that end over the new process, which was taken for dead."""
     await site.park()
@@ -119,7 +120,7 @@ async def test_parking_anew_waits_until_the_end_of_the_old_process_is_written(
     try:
         await until(lambda: not any(any(command_line(pid)) for pid in before))
         # Long enough for a new process to be parked, had it not waited.
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(late_s)
     finally:
         for pid in supervisors:
             os.kill(pid, signal.SIGCONT)
