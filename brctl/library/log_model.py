@@ -10,7 +10,7 @@ from brctl.model.fault import FaultClass
 
 MODEL_FILE = Path(__file__).with_name("log_model.npz")
 SIZE_LIMIT = 1 << 20
-"""The shipped file is a quarter of this; a larger one is not ours."""
+"""The shipped file is an eighth of this; a larger one is not ours."""
 
 
 @cache

@@ -22,6 +22,7 @@ from brctl.evidence.logs.words.second_opinion import NO_WORDS, proof_of_words
 from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.evidence.logs.wrapping import rejoined
 from brctl.library.log_model import shipped_model
+from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogVerdict
 from brctl.playbook.recommend import recommend_for_logs
@@ -108,8 +109,10 @@ class Classifier:
             complete = complete and (readable or blocks.is_empty)
         items.sort(key=lambda item: item.name)
         readable = any_read and complete
-        words = _words_of_all(heard, sure)
-        overall = judge("", everything, unread, readable=readable, words=words)
+        overall = judge("", everything, unread, readable=readable)
+        words = _words_of_all(heard, sure, overall)
+        if words:
+            overall = judge("", everything, unread, readable=readable, words=words)
         overall = with_leads_of(overall, items)
         return LogClassification(tuple(items), recommend_for_logs(overall))
 
@@ -200,16 +203,22 @@ class Classifier:
 
 
 def _words_of_all(
-    heard: Sequence[tuple[LogVerdict, Mapping[FaultClass, float]]], sure: Collection[FaultClass]
+    heard: Sequence[tuple[LogVerdict, Mapping[FaultClass, float]]],
+    sure: Collection[FaultClass],
+    by_rules: LogVerdict,
 ) -> Mapping[FaultClass, float]:
     """The model's shares over all inputs: of those that are not well, where some are not.
 
-    None where an input that the model did not read surely has a class: the cause stands in that
-    one, and the words of the others say nothing of it.
+    Where rules name a cause, only of the inputs it stands in: the words of its victims say nothing
+    of it. None where an input that the model did not read surely has a class, for the same reason.
     """
     claimed = {item.fault for item, _ in heard} - {FaultClass.NO_FAULT, FaultClass.UNKNOWN}
     if set(sure) - {FaultClass.UNKNOWN, *({FaultClass.NO_FAULT} if claimed else ())}:
         return NO_WORDS
+    roots = [line for line in by_rules.evidence if line.role is Role.ROOT]
+    files = {line.file for line in roots if line.signature == roots[0].signature}
+    if files:
+        heard = [(item, words) for item, words in heard if item.name in files]
     ill = [words for item, words in heard if words and item.fault is not FaultClass.NO_FAULT]
     asked = ill or [words for _, words in heard if words]
     if not asked:

@@ -37,7 +37,6 @@ _FURTHER = 0.35
 """How much a second family of the same class adds; families are seldom independent."""
 
 _FAILED = frozenset({Part.VICTIM, Part.TEARDOWN, Part.STOPPED, Part.UNEXPLAINED})
-_QUIETING = frozenset({Part.BENIGN, Part.HEALTHY})
 _SHOWN_ODD = 5
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
 
@@ -84,8 +83,9 @@ def judge(
     culprit = _culprit(winner, deciding, standing, kept)
     # What the rules found stays on view beside another class that the words make likelier.
     others = ranked[1:4] if likeliest is by_rules or by_rules in QUIET else ranked[:3]
+    most = 1.0 if likeliest is by_rules else 1.0 - stated
     if likeliest is not by_rules:
-        weighed = tuple(_set_back(item) for item in weighed)
+        weighed = tuple(_set_back(item, winner) for item in weighed)
     return LogVerdict(
         name=name,
         fault=winner,
@@ -94,7 +94,7 @@ def judge(
         probability=round(stated if winner is likeliest else WITHDRAWN, 3),
         evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),
         alternatives=tuple(
-            (fault, round(o / total, 3))
+            (fault, round(min(o / total, most), 3))
             for fault, o in others
             if o / total >= 0.02 and fault is not winner
         ),
@@ -190,21 +190,15 @@ def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
 
 def _is_beyond_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     """Whether a rule decides that goes by what the model of words does not hear."""
-    deciding = _deciding(likeliest, weighed)[:1]
-    if likeliest is FaultClass.NO_FAULT:
-        deciding = [w for w in weighed if w.event.signature.part in _QUIETING]
-    return any(w.event.signature.beyond_words for w in deciding)
+    deciding = _deciding(likeliest, weighed)
+    return bool(deciding) and deciding[0].event.signature.beyond_words
 
 
 def _consequences(likeliest: FaultClass, weighed: Sequence[Weighed]) -> frozenset[FaultClass]:
-    """Classes whose lines follow from others here: words know no order of events."""
-    named = {
-        w.event.signature.fault: w.weight < w.event.signature.strength
-        for w in sorted(weighed, key=lambda w: w.weight)
-    }
-    return frozenset(
-        fault for fault, behind in named.items() if fault and behind and fault is not likeliest
-    )
+    """Classes all of whose lines were set behind others here: words know no order of events."""
+    lines = [(w.event.signature.fault, w.weight < w.event.signature.strength) for w in weighed]
+    standing = {fault for fault, behind in lines if not behind} | {likeliest}
+    return frozenset(fault for fault, _ in lines if fault is not None and fault not in standing)
 
 
 def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
@@ -216,9 +210,10 @@ def _rests_on_words(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:
     return bool(names) and all(n == WELL.name or n.startswith(COMPONENT) for n in names)
 
 
-def _set_back(item: Weighed) -> Weighed:
-    """A line that the rules went by, beside a verdict that goes by words."""
-    return replace(item, role=Role.CONTEXT) if item.role is Role.ROOT else item
+def _set_back(item: Weighed, winner: FaultClass) -> Weighed:
+    """A line that the rules went by, beside a verdict on another class that goes by words."""
+    is_other = item.role is Role.ROOT and item.fault is not winner
+    return replace(item, role=Role.CONTEXT) if is_other else item
 
 
 def _names_no_reason(likeliest: FaultClass, weighed: Sequence[Weighed]) -> bool:

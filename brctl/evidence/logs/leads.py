@@ -56,7 +56,7 @@ def with_words(verdict: LogVerdict, heard: Heard, file: str = "") -> LogVerdict:
     """
     if verdict.fault in _NO_CAUSE or any(line.role is Role.ROOT for line in verdict.evidence):
         return verdict
-    share = heard.shares[verdict.fault]
+    share = heard.shares.get(verdict.fault, 0.0)
     spoken = tuple(
         LogEvidence(
             Role.ROOT, file, line.number, _quoted(verdict.fault, share, line.text), WORDS, 1

@@ -8,9 +8,9 @@ by their form, so that no rule reads the name of a counter as its having counted
 
 import re
 
-_MUST_BE = re.compile(
+MUST_BE = re.compile(
     r"\b(?:gpus?|devices?|nodes?|ranks?|workers?|available|free|idle|ready|active|alive|present|online|connected|detected|found|visible|speed|width|rate|"
-    r"running|enabled|valid|exists?|initiali[sz]ed|health\w*|success\w*|complete\w*|carrier|state|status|reason|link|up|responding|reachable|passed|supported)\b",
+    r"running|enabled|valid|saved|exists?|initiali[sz]ed|health\w*|success\w*|complete\w*|carrier|state|status|reason|link|up|responding|reachable|passed|supported)\b",
     re.IGNORECASE,
 )
 """What ought to be there: at zero, or with a no behind it, it is missing."""
@@ -35,9 +35,8 @@ _SENSOR = re.compile(
 _ELSEWHERE = re.compile(r"[,;] ?count$", re.IGNORECASE)
 """`Xid 74 NVLink error, count=0x0` counts nothing of what it tells."""
 
-_MARKED_OK = re.compile(r"^\W{0,3}\[ ?(?:ok|pass(?:ed)?) ?\]", re.IGNORECASE)
-_DEASSERTED = re.compile(r"\bde-?assert(?:ed)?\b", re.IGNORECASE)
-_ASSERTED = re.compile(r"\bassert(?:ed)?\b(?!.*\bde-?assert)", re.IGNORECASE)
+_OVER = re.compile(rf"{UNWELL}.*?(?:\||-)[ \t]*de-?assert(?:ed)?[ \t]*(?:[|\]]|$)", re.IGNORECASE)
+"""A sensor's event that went: what was bad is not any more (`Presence | Deasserted` is bad)."""
 
 _ZERO_BEHIND = re.compile(
     r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",
@@ -48,7 +47,7 @@ _NONE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = (
-    r"(?:err\w*|fail\w*|faults?|count\w*|lost|drop\w*|miscompare\w*|mismatch\w*|corrupt\w*|down|nans?|oom|skip\w*|retr\w*|replay\w*|uncorrect\w*|unavailable|"
+    r"(?:err\w*|fail\w*|faults?|count\w*|lost|drop\w*|miscompare\w*|mismatch\w*|corrupt\w*|down(?:ed)?|nans?|oom|skip\w*|retr\w*|replay\w*|uncorrect\w*|unavailable|"
     r"time-?outs?|violations?|throttl\w*|slowdown|retired|pending|remapp\w*|events?|abort\w*|stall\w*|stragglers?|hung|panics?|restarts?|kills?)"
 )
 """What is counted; behind other names (`DIMM=0`) the number says which one it is."""
@@ -67,9 +66,7 @@ _OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Na
 
 def is_quiet_row(text: str) -> bool:
     """Whether a line is a row of a listing whose value is nothing, or that all is well."""
-    if _SENSOR.match(text) or _MARKED_OK.match(text):
-        return True
-    if _DEASSERTED.search(text) and not _ASSERTED.search(_DEASSERTED.sub("", text)):
+    if _SENSOR.match(text) or (_OVER.search(text) and not MUST_BE.search(text)):
         return True
     row = _ROW.match(text)
     if row is None:
@@ -81,7 +78,12 @@ def is_quiet_row(text: str) -> bool:
         return False
     if _ENDS_COUNTED.search(label):
         return _is_count(label, row)
-    return _MUST_BE.search(label) is None
+    return MUST_BE.search(label) is None
+
+
+def is_missed(label: str) -> bool:
+    """Whether what has this name ought to be there: with none behind it, it is missing."""
+    return MUST_BE.search(label) is not None and not _ENDS_COUNTED.search(label.rstrip())
 
 
 def counts_nothing(match: re.Match[str]) -> bool:

@@ -56,7 +56,10 @@ _SYSLOG_HOST = re.compile(
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _UPTIME = re.compile(r"^.{0,80}?\[ *(?P<uptime>\d{1,9}\.\d{6})\]")
 _OTHER_GUESS = re.compile(r",? or \w")
-_AN_ERROR = re.compile(r"(?:^|[\[ ])(?:ERROR|CRITICAL|FATAL)\b[\] :|-]|Error: .{0,40}out of memory")
+_AN_ERROR = re.compile(
+    r"^(?!.*[Ww]arning\b)(?:|.*[\[ ])(?:ERROR|CRITICAL|FATAL)\b[\] :|-].*\w=|"
+    r"Error: .{0,40}out of memory"
+)
 _GUESS_BEFORE = re.compile(r"\bor (?:was |were |got |is |been )?$")
 _JUMP = replace(
     root(FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74,
@@ -402,7 +405,8 @@ def _names_only(signature: Signature, match: re.Match[str]) -> bool:
 def _ends_program(harmless: Signature, text: str) -> bool:
     """Whether a line that quotes an option or a warning tells of an error all the same.
 
-    An exception's last line does, and what a logger calls an error, and memory that ran out.
+    An exception's last line does, what a logger calls an error of a call with options, and memory
+    that ran out.
     """
     if harmless.name != QUOTED_OPTIONS:
         return False

@@ -18,7 +18,7 @@ NO_COUNT = [
     ("mlx5_0 link down: 0 of 8 ports active", "network-link"),
     ("IB link down: none of the ports is active", "network-link"),
     ("loss is nan: False -> True", "numeric-nan"),
-    ("Xid 74 NVLink error, count=0x0", "nvlink"),
+    ("GPU 2 Xid 74 NVLink error, count=0x0", "nvlink"),
 ]
 NO_OPTION = [
     ("INFO worker.py: EngineConfig(model=x) -> NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", "gpu-lost"),
@@ -79,9 +79,39 @@ def test_only_a_job_that_says_so_requeued_itself(
 def test_a_bare_exception_before_the_limit_is_the_first_lead(
     classifier: Classifier, tmp_path: Path
 ) -> None:
-    """The rules say user code; once the words were heard so weak a class is a lead (0459)."""
+    """The rules say user code; the words speak for the limit, which follows from it here."""
     lines = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>']
     lines += ["    main()", "KeyError: 'foo'", LIMIT]
     found = classify(classifier, tmp_path, "\n".join(lines))
     assert (found.fault, found.origin) == (FaultClass.UNKNOWN, Origin.USER)
     assert found.leads[0].fault is FaultClass.USER_CODE
+
+
+SICK_LAST = [
+    (
+        "port 1: symbol errors: 0, link downed: 0\nport 1: symbol errors: 90321, link downed: 12",
+        "network-link",
+    ),
+    ("Xid: 0 on GPU 0\nXid: 79 on GPU 3", "gpu-lost"),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), SICK_LAST)
+def test_a_sound_line_of_the_same_form_hides_no_sick_one(
+    classifier: Classifier, tmp_path: Path, text: str, fault: str
+) -> None:
+    assert classify(classifier, tmp_path, text).fault.value == fault
+
+
+def test_victims_do_not_outvote_the_input_that_tells_the_cause(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """However many there are: their words say what they wait for."""
+    waits = "rank {}: lustre storage target silent, object storage reads hang on ost, mds evicts"
+    for rank in range(17):
+        (tmp_path / f"rank-{rank:02}.log").write_text(waits.format(rank) + "\n")
+    cause = "RuntimeError: DataLoader worker (pid 33) is killed by signal: Bus error."
+    (tmp_path / "rank-99.log").write_text(cause + "\n")
+    found = classifier.classify_paths([tmp_path]).overall
+    assert found.fault is FaultClass.DATA_LOADER
+    assert found.probability > 0.8

@@ -6,7 +6,9 @@ from string import ascii_lowercase
 
 import pytest
 
+from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of, with_words
+from brctl.evidence.logs.signature import Part, aside, root
 from brctl.evidence.logs.words.line_words import BUCKETS, words_of
 from brctl.evidence.logs.words.marked_lines import LINES_READ, marked_lines
 from brctl.evidence.logs.words.unusual import rank_unusual
@@ -58,6 +60,7 @@ def test_a_value_that_is_none_does_not_speak_of_its_name() -> None:
     row = "step 7 | loss: 2.41 | number of nan iterations: 0 | errors: none | grad norm: 1.2"
     assert words_of(row) == ["step", "loss", "grad", "norm"]
     assert "nan" in words_of("step 7 | number of nan iterations: 3 | grad norm: 1.2")
+    assert words_of("Link detected: no") == ["link", "detected"]
 
 
 def test_a_long_log_is_read_at_both_ends() -> None:
@@ -78,6 +81,35 @@ def test_lines_of_one_form_speak_once() -> None:
     """A message repeated with other numbers is no more evidence than one."""
     read = marked_lines(by_number(*STEPS, ODD), ())
     assert [line.text for line in read] == [STEPS[0], ODD]
+
+
+def test_a_line_that_counts_is_no_repetition_of_one_that_counts_nothing() -> None:
+    """Nor is one that a rule reads of one that none does: the sick row may come last."""
+    rows = (
+        "port 1: symbol errors: 0, link downed: 0",
+        "port 2: symbol errors: 912, link downed: 3",
+    )
+    assert len(marked_lines(by_number(*rows), ())) == 2
+    ended = by_number("task 3: exit status 0", "task 4: exit status 7")
+    rule = root(FaultClass.NODE_FAILURE, "site.prolog", "status 7", 0.8, "test")
+    read = marked_lines(ended, [LogEvent(rule, "a.log", 2, ended[2])])
+    assert [line.number for line in read if line.named] == [2]
+
+
+def test_what_a_site_calls_harmless_is_not_heard() -> None:
+    """However often it comes: a reader keeps only some lines of a family."""
+    noise = [f"flaky probe: uncorrectable error {n}" for n in range(9)]
+    rule = replace(aside(Part.BENIGN, "site.noise", "flaky probe", "test"), beyond_words=True)
+    kept = [LogEvent(rule, "a.log", 1, noise[0])]
+    assert [line.text for line in marked_lines(by_number(*noise, ODD), kept)] == [ODD]
+
+
+def test_a_rule_s_line_is_heard_wherever_it_stands() -> None:
+    """The words of a log are read at its two ends, what the rules found may stand between."""
+    rule = root(FaultClass.NODE_FAILURE, "site.prolog", "prolog", 0.8, "test")
+    event = LogEvent(rule, "a.log", 7000, "prolog failed on n17, node will be drained")
+    said = hear(shipped_model(), by_number(*STEPS), [event])
+    assert 7000 in {line.number for line in said.lines}
 
 
 def test_every_class_has_a_share(model: WordModel) -> None:

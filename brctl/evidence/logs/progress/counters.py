@@ -17,6 +17,9 @@ AT_ZERO = healthy("progress.at-zero", "error", 0.7, "counters of errors at zero,
 
 _NEEDED = 3
 _LINES = 400
+_LENGTH = 600
+"""Characters of a line that are looked at."""
+
 _BAD = r"\w*(?:error|err|fail|fault|drop|discard|lost|timeout|retr|downed|uncorrect|slowdown|violation|throttl|warning|bad|miss|recover|remap|pending|invalid|corrupt|overload|abort|count)\w*"
 _AT_REST = re.compile(
     rf"\b{_BAD}(?:[ _\w()/%-]{{0,40}})?\s*[:=|.]+\s*(?:0(?:x0+|\.0+)?|none|no|n/a|not active|inactive|disabled|false|ok|pass(?:ed)?)\b(?![.:]\d)|"
@@ -46,7 +49,7 @@ def counters_at_zero(lines: Mapping[int, str], source: str) -> LogEvent | None:
         lines: A log's lines by number.
         source: The log's name.
     """
-    kept = list(lines.items())[-_LINES:]
+    kept = [(number, text[:_LENGTH]) for number, text in list(lines.items())[-_LINES:]]
     at_rest = [(n, text) for n, text in kept if _AT_REST.search(text) and not _MEMORY.search(text)]
     rest = {number for number, _ in at_rest}
     others = [text for number, text in kept if number not in rest]

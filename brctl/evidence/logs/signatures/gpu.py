@@ -50,13 +50,29 @@ def _xid_rows() -> tuple[Signature, ...]:
     return tuple(_xid_row(*key, codes) for key, codes in groups.items())
 
 
+_XID_WORD = r"\bxid(?:[ _-](?:error|event|code|number|id))?\b\W{0,4}"
+_NOT_SEEN = r"(?! *(?:errors?|times|ms|s)\b|\W{0,3}(?:0|none|not|no)\b|, ?\d)"
+_NOT_SAID = (
+    r"(?<!no )(?<!not )(?<!new )(?<!fake )(?<!for )(?<!on )(?<!if )(?<!of )(?<!ignoring )(?<!ignored )"
+    r"(?<!skipping )(?<!previous )(?<!test )(?<!without )(?<!unless )(?<!when )(?<!oldest )"
+)
+_CARD = r"(?:GPU|device|[ABH][123]?00)"
+
+
 def _told(codes: str) -> str:
-    """A number that somebody's tool or person repeats in words of its own, beside a GPU's."""
+    """A number that somebody's tool repeats in its own words, beside the GPU that it names.
+
+    `GPU 3 Xid 79 detected`, `xid=94 on gpu 2`, `XID error 74 on H100 of n7`; no rule, list, count,
+    drill or other program's `xid`, and no host that is called like a GPU.
+    """
+    before = (
+        rf"\b{_CARD}[ #:=]{{1,2}}(?P<gpu>\d{{1,2}})\b:? (?:(?!no\b|not\b|ignor|skip)\w+ ){{0,3}}"
+    )
+    behind = rf"(?: (?!no\b|not\b)\w+){{0,3}} (?:on|for|at|from) (?:the )?{_CARD}\b(?:[ #:=]{{1,2}}(?P<gpu2>\d{{1,2}})\b)?"
+    said = rf"{_NOT_SAID}{_XID_WORD}"
     return (
-        r"^(?!.*\b(?:ignor|skip|exclud|unless\b|if\b|allow|whitelist|filter|previous xid|no xid))"
-        r"(?=.*\b(?:gpus?(?![a-z])|nvidia|nvlink|nvrm|cuda|dcgm|[abh][12]?00))"
-        r"(?:(?=.*?\bgpu[ #:=_-]{0,2}(?P<gpu>\d{1,2})\b))?"
-        rf".*?\bxids?(?:[ _-](?:error|event|code|number|id)s?)?\b\W{{0,4}}(?P<code>{codes})\b(?! *(?:errors?|times|ms|s)\b)"
+        rf"^(?!.*\b(?:inject|simulat|drill|dry.run)).*?(?:{said}(?P<code>{codes})\b{_NOT_SEEN}{behind}"
+        rf"|{before}{said}(?P<code2>{codes})\b{_NOT_SEEN})"
     )
 
 

@@ -179,7 +179,7 @@ _ROOTS = (
          ("straggler", "slow rank", "slow node", "slowest rank", "fail-slow", "slow worker",
           "is slower than"), 0.85, "DLRover, Megatron and NVRx straggler reports",
          r"stragglers?(?: are| is|:| detected| found| ranks?)[^\[\d\n]{0,30}\[?(?P<node_rank>\d+)|"
-         r"node is a straggler|straggler(?!\w*(?:detection|detector|report|monitor)\b).{0,30}(?:detected|exits|GPU|rank)|"
+         r"node is a straggler|straggler.{0,30}(?:detected\b|exits|flagged|(?:GPU|rank)s?[ =:#]{1,2}\d)|"
          r"(?:slow|slowest) (?:rank|node|worker)s?\D{0,20}(?P<rank>\d+)|"
          r"rank (?P<slow_rank>\d+).{0,40}slower than|fail-slow", origin=Origin.INFRA),
     root(FaultClass.NODE_FAILURE, "dlrover.node-check",

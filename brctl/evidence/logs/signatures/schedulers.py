@@ -22,7 +22,7 @@ _SLURM_ROWS = (
     root(F.PREEMPTION_SIGTERM, "slurm.state.stopped", ("jobstate=", "state=", "state:", "reason=", "cancelled by", "cancelled+"), 0.9, _SLURM,
          r"\b(?:State|JobState)\W{1,3}(?:PREEMPTED|TIMEOUT|DEADLINE|REVOKED)\b|Reason=(?:TimeLimit|JobHeldUser|Preempted|JobHeldAdmin|DeadLine)\b|CANCELLED by \d+", part=Part.STOPPED),
     root(F.PREEMPTION_SIGTERM, "pbs.deleted", "job deleted at request of", 0.78, "PBS and TORQUE server logs",
-         r"(?:;|\b)Job deleted at request of (?!Scheduler)", part=Part.STOPPED),
+         r"\bJob deleted at request of (?!Scheduler)", part=Part.STOPPED),
     root(F.NODE_FAILURE, "slurm.prolog", ("prolog", "epilog", "healthcheckprogram", "health check", "nhc"), 0.72, _SLURM,
          r"(?:[Pp]rolog|[Ee]pilog)\w*(?: \S+)?(?:.{0,30}(?:error|failed|failure|exit status \d*[1-9]|non-?zero|timed? ?out|hung)|\s+status=\d*[1-9])|[Dd]raining node .{0,60}(?:prolog|epilog|health)|\bNHC: (?!.{0,60}check_ps_load).{0,60}fail"),
     root(F.NODE_FAILURE, "slurm.launch", ("launch failed", "launching of job failed", "unable to create ", "timeout waiting for task launch", "slurmstepd failed", "failed to launch", "unable to launch", "step launch"), 0.6, _SLURM,

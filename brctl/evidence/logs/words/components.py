@@ -135,6 +135,7 @@ def component_event(
 
 def tells_of_failure(text: str) -> bool:
     """Whether a line says in plain words that something failed, and not that it did not."""
+    text = text[:_LENGTH]
     return _FAILING.search(text) is not None and _WELL.search(text) is None
 
 

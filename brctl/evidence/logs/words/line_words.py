@@ -8,6 +8,8 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 
+from brctl.evidence.logs.quiet_rows import is_missed
+
 BUCKETS = 16384
 """Features are hashed into so many buckets; the shipped tables have one row each."""
 
@@ -18,7 +20,7 @@ _LONG = 6
 _WORDS_A_LINE = 60
 _HEX = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b")
 _AT_ZERO = re.compile(
-    r"(?:^|(?<=[|,;(\[{]))[^|,;:=(){}\[\]]{2,60}[:=]\s*(?:0+(?:\.0+)?|none|no|false|n/a)"
+    r"(?:^|(?<=[|,;:(\[{]))(?P<label>[^|,;:=(){}\[\]]{2,60})[:=]\s*(?:0+(?:\.0+)?|none|no|false|n/a)"
     r"(?=\s*(?:$|[|,;)\]}]))",
     re.IGNORECASE,
 )
@@ -36,8 +38,8 @@ _PROGRAM = re.compile(
 
 
 def without_zeros(text: str) -> str:
-    """A line without its named values that are none: `number of nan iterations: 0`."""
-    return _AT_ZERO.sub(" ", text)
+    """A line without its named values that are none, but for what ought to be there."""
+    return _AT_ZERO.sub(lambda none: none[0] if is_missed(none["label"]) else " ", text)
 
 
 def words_of(text: str) -> list[str]:

@@ -1,8 +1,9 @@
 """The lines of a log with what the rules make of each: what the model of words hears."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log1p
 
 from brctl.evidence.logs.event import LogEvent
@@ -52,15 +53,32 @@ class MarkedLine:
         return self.flags[-1]
 
 
-def marked_lines(lines: Mapping[int, str], events: Iterable[LogEvent]) -> tuple[MarkedLine, ...]:
-    """The lines that are looked at, one of each form: ranks and steps repeat theirs."""
+def marked_lines(lines: Mapping[int, str], events: Sequence[LogEvent]) -> tuple[MarkedLine, ...]:
+    """The lines that are looked at, one of each form: ranks and steps repeat theirs.
+
+    Of one form are lines that differ in numbers only, count or count nothing, and that the same
+    rules read; what rules kept only so many lines of stands for the rest of them. What a site calls
+    harmless is not heard.
+    """
     rules: dict[int, list[Signature]] = defaultdict(list)
     for event in events:
         rules[event.line].append(event.signature)
-    forms: dict[str, tuple[int, str]] = {}
+    forms: dict[str, dict[frozenset[str], MarkedLine]] = defaultdict(dict)
     for number, text in _ends([row for row in lines.items() if row[1].strip()]):
-        forms.setdefault(template_of(text), (number, text))
-    return tuple(_marked(number, text, rules[number]) for number, text in forms.values())
+        read = rules[number]
+        alike = forms[template_of(without_zeros(text))]
+        alike.setdefault(frozenset(rule.name for rule in read), _marked(number, text, read))
+    harmless = {event.signature.name for event in events if _is_harmless_here(event.signature)}
+    return tuple(
+        line
+        for alike in forms.values()
+        for names, line in alike.items()
+        if (names or len(alike) == 1) and harmless.isdisjoint(chain.from_iterable(alike))
+    )
+
+
+def _is_harmless_here(rule: Signature) -> bool:
+    return rule.part is Part.BENIGN and rule.beyond_words
 
 
 def _ends(rows: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:

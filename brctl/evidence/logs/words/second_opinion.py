@@ -67,8 +67,8 @@ def second_opinion(
         stated: How likely they state it.
         words: The model's shares of all classes; empty leaves everything as it is.
         of_words: The rules go by words themselves: that the model hears the same says nothing.
-        some_well: A line of the log says that something went well.
         consequences: Classes whose lines the rules saw and found to follow from another.
+        some_well: A line of the log says that something went well.
     """
     if not words:
         return fault, stated

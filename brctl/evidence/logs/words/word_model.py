@@ -108,15 +108,16 @@ class Heard:
         return self.model.speaking_lines(fault, self.lines)
 
 
-def hear(model: WordModel, lines: Mapping[int, str], events: Iterable[LogEvent]) -> Heard:
+def hear(model: WordModel, lines: Mapping[int, str], events: Sequence[LogEvent]) -> Heard:
     """What the model makes of a log's lines, given what the rules read on them.
 
     Args:
         model: The shipped tables.
         lines: Lines of the log by number, its two ends where it is long.
-        events: What the rules read in it.
+        events: What the rules read in it, whose lines are heard wherever they stand.
     """
-    marked = marked_lines(lines, events)
+    read = {event.line: event.text for event in events}
+    marked = marked_lines(dict(sorted({**read, **lines}.items())), events)
     return Heard(model, marked, model.shares(marked) if marked else {})
 
 
