@@ -10,7 +10,7 @@ from itertools import takewhile
 from statistics import median, median_low
 
 from brctl.evidence.job.data.skew import BUSY_SHARE
-from brctl.evidence.job.unrest import is_clear_of_unrest
+from brctl.evidence.job.past.unrest import is_clear_of_unrest
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import (
     GRADIENT_NORM_JUMPED,

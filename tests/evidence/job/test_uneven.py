@@ -206,8 +206,8 @@ def test_a_job_that_saves_often_and_becomes_slower_is_found_by_its_second_window
     tmp_path: Path, steps: int
 ) -> None:
     """Its steps are even whatever their mean, and no chunk of a few steps hides the newest."""
-    made = _every(4, 0.3, 3.0)(random.Random(1))[:300] + _every(4, 0.5, 5.0)(random.Random(2))
-    assert slow_down(history_of(tmp_path, made[: 300 + steps])) is not None
+    was, since = _every(4, 0.3, 3.0)(random.Random(1)), _every(4, 0.5, 5.0)(random.Random(2))
+    assert slow_down(history_of(tmp_path, [*was[:300], *since[:steps]])) is not None
 
 
 def test_the_rank_whose_batch_all_wait_for_in_the_long_steps_is_named(tmp_path: Path) -> None:
