@@ -10,6 +10,7 @@ from itertools import takewhile
 from statistics import median, median_low
 
 from brctl.evidence.job.data.skew import BUSY_SHARE
+from brctl.evidence.job.past.unrest import is_clear_of_unrest
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import (
     GRADIENT_NORM_JUMPED,
@@ -50,6 +51,7 @@ JUMP_RATIO = 5.0
 """ByteRobust (arXiv 2509.16293, section 4.1): a loss or gradient norm of 5 times its median."""
 
 _Value = Callable[[StepWindow], float | None]
+_Clear = Callable[[Sequence[StepWindow], Sequence[StepWindow]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,17 @@ def change_for_worse(history: StepHistory) -> SlowDown | None:
 def slow_down(history: StepHistory) -> SlowDown | None:
     """The change since which every window is slower than those before; None when there is none.
 
-    A change that did not last is over, and a job that was always as slow as now is not slower.
+    A change that did not last is over, and a job that was always as slow as now is not slower, nor
+    one whose steps differ as much by themselves.
     """
+    return _slower_since(history, is_clear_of_unrest)
+
+
+def _slower_since(history: StepHistory, clear: _Clear | None = None) -> SlowDown | None:
     if history.recent is None:
         return None
     windows = [w for w in (*history.past, history.recent) if w.step_s is not None]
-    return _rise(windows, _step_s, _step_s, SLOWER_RATIO)
+    return _rise(windows, _step_s, _step_s, SLOWER_RATIO, clear=clear)
 
 
 def uneven_since(history: StepHistory) -> SlowDown | None:
@@ -107,7 +114,13 @@ def uneven_since(history: StepHistory) -> SlowDown | None:
 
 
 def _rise(
-    windows: Sequence[StepWindow], then: _Value, now: _Value, ratio: float, least_after: int = 1
+    windows: Sequence[StepWindow],
+    then: _Value,
+    now: _Value,
+    ratio: float,
+    *,
+    least_after: int = 1,
+    clear: _Clear | None = None,
 ) -> SlowDown | None:
     """The first window since which all take so many times what was taken before.
 
@@ -119,7 +132,8 @@ def _rise(
         then_s, now_s = _median(before, then), _median(after, now)
         if then_s is None or now_s is None or now_s < max(ratio * then_s, then_s + NOISE_S):
             continue
-        if min(_known(after, now)) >= CLEAR_OF_ALL * _high(_known(before, now)):
+        above = min(_known(after, now)) >= CLEAR_OF_ALL * _high(_known(before, now))
+        if above and (clear is None or clear(before, after)):
             return SlowDown(
                 then_s, now_s, after[0].first,
                 _more(before, after, lambda w: w.load_s), _more(before, after, lambda w: w.wait_s),
@@ -159,13 +173,18 @@ def _more(before: Sequence[StepWindow], after: Sequence[StepWindow], value: _Val
 
 
 def usual_pace(status: JobStatus) -> bool | None:
-    """Whether steps go on as they used to, or the job ended well; None when no past was read."""
+    """Whether steps go on as they used to, or the job ended well; None when nobody can tell.
+
+    No past was read, or steps are longer by no more than they differ by themselves.
+    """
+    history = status.history
     if status.ended:
         return True
-    if change_for_worse(status.history) is not None:
+    if change_for_worse(history) is not None:
         return False
-    known = status.history.recent is not None and len(status.history.past) >= LEAST_WINDOWS
-    return True if known else None
+    known = history.recent is not None and len(history.past) >= LEAST_WINDOWS
+    may_be_slower = _slower_since(history) is not None
+    return True if known and not may_be_slower else None
 
 
 def slower(status: JobStatus, busy: bool) -> Iterable[Evidence]:

@@ -337,9 +337,8 @@ def windows_of_rows(readings, rows):
     """Windows of the job's past as of a step file; a row of a log may stand for many steps."""
     newest = min(WINDOW_STEPS, max(1, len(rows) // 4))
     before = rows[:-newest]
-    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before), WINDOW_STEPS)]
-    past = [chunk for chunk in spread(chunks, SAMPLES) if len(chunk) >= 10]
-    for i, chunk in enumerate(past):
+    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before) - 9, WINDOW_STEPS)]
+    for i, chunk in enumerate(spread(chunks, SAMPLES)):
         add_window(readings, "past:%d" % i, chunk)
     add_window(readings, "recent", rows[-newest:])
     add_window(readings, "last", rows[-3:])
@@ -383,7 +382,8 @@ def step_windows(path):
     tail = [row for row in tail if not is_during(row, look_began_at())]
     newest = count_of_recent(tail)
     before = tail[: len(tail) - newest]
-    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before), WINDOW_STEPS)]
+    # A last chunk of fewer than ten steps tells nothing, and would take the place of one that does.
+    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before) - 9, WINDOW_STEPS)]
     past = [rows[:WINDOW_STEPS] for rows in samples] + spread(chunks, SAMPLES)
     found = [("past:%d" % i, rows) for i, rows in enumerate(past) if len(rows) >= 10]
     return [*found, ("recent", tail[-newest:] if newest else []), ("last", tail[-3:])]

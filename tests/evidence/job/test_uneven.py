@@ -157,6 +157,59 @@ def test_a_job_that_was_always_uneven_did_not_become_it(tmp_path: Path, name: st
     assert alarms == []
 
 
+def _share(
+    folder: Path, made: Times, asked: Callable[[StepHistory], bool], jobs: int = 60
+) -> float:
+    """Of so many jobs, those of which it is true."""
+    return sum(asked(history_of(folder, made(random.Random(seed)))) for seed in range(jobs)) / jobs
+
+
+def _batches(usual_s: float, spread: float, *, since: int = 400, by: float = 1.0) -> Times:
+    """400 steps of batches of any length; so many times as long since one of them."""
+    return lambda rng: [
+        usual_s * (by if n >= since else 1.0) * rng.lognormvariate(0.0, spread) for n in range(400)
+    ]
+
+
+@pytest.mark.parametrize("spread", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("usual_s", [0.3, 1.0])
+def test_steps_that_differ_by_themselves_are_not_slower_by_it(
+    tmp_path: Path, usual_s: float, spread: float
+) -> None:
+    """Up to a third of such jobs were: their newest six steps happened to be long ones."""
+    made = _batches(usual_s, spread)
+    assert _share(tmp_path, made, lambda history: slow_down(history) is not None) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("spread", "by", "least"), [(0.01, 1.3, 1.0), (0.1, 1.6, 1.0), (0.3, 1.6, 0.9), (0.5, 2.5, 0.9)]
+)
+def test_such_a_job_that_becomes_slower_is_found_within_a_window(
+    tmp_path: Path, spread: float, by: float, least: float
+) -> None:
+    made = _batches(1.0, spread, since=380, by=by)
+    assert _share(tmp_path, made, lambda history: slow_down(history) is not None) >= least
+
+
+def test_a_longer_step_that_may_be_luck_is_no_usual_pace(tmp_path: Path) -> None:
+    """Whoever has long batches just now may as well be slower: it is not called sound for sure."""
+
+    def is_told(history: StepHistory) -> bool:
+        return slow_down(history) is None and usual_pace(status(history)) is None
+
+    assert _share(tmp_path, _batches(1.0, 0.5), is_told) > 0.05
+    assert _share(tmp_path, _batches(1.0, 0.01), is_told) == 0.0
+
+
+@pytest.mark.parametrize("steps", range(30, 100, 5))
+def test_a_job_that_saves_often_and_becomes_slower_is_found_by_its_second_window(
+    tmp_path: Path, steps: int
+) -> None:
+    """Its steps are even whatever their mean, and no chunk of a few steps hides the newest."""
+    was, since = _every(4, 0.3, 3.0)(random.Random(1)), _every(4, 0.5, 5.0)(random.Random(2))
+    assert slow_down(history_of(tmp_path, [*was[:300], *since[:steps]])) is not None
+
+
 def test_the_rank_whose_batch_all_wait_for_in_the_long_steps_is_named(tmp_path: Path) -> None:
     job = status(history_of(tmp_path, times()), ledgers(lambda _: 5, loads=True))
     (item,) = assess_job(job, ())

@@ -13,12 +13,12 @@ from statistics import median
 
 from brctl.evidence.job.busy_hosts import are_busy, loads_of
 from brctl.evidence.job.history import CAUSE_SHARE, change_for_worse, slow_down, usual_pace
+from brctl.evidence.job.network.busy_paths import TIMES_AS_LONG, busiest, shared_by
 from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, odd_interfaces, odd_rates
 from brctl.evidence.job.network.paths import (
     CHECK,
     PathEnd,
     Paths,
-    busiest,
     path_ends_of,
     paths_between,
 )
@@ -118,29 +118,44 @@ def _waits_longer(status: JobStatus) -> bool:
 
 
 def _slow_path(status: JobStatus, ends: Sequence[PathEnd]) -> Evidence | None:
-    """A path that is slow though nothing is lost; which of its ends is to blame nobody knows.
+    """What is slow though nothing is lost on it: a path, or a node that several ends share.
 
-    A job that was as slow from its first step became no slower: then the path is a hint.
+    Which end of one path is to blame nobody knows. A job that was as slow from its first step
+    became no slower, and a node may be meant to send as it does: then it is a hint.
     """
     longer = _waits_longer(status)
-    end = busiest(ends) if longer or _waits_much(status) else None
-    if end is None:
+    slow = busiest(ends) if longer or _waits_much(status) else ()
+    if not slow:
         return None
-    busy_pct = end.values["busy_pct"]
+    place = shared_by(slow)
+    several = len(slow) > 1
     steps = "steps became longer in" if longer else "most of every step is spent in"
     return Evidence(
         kind="job.network.slow-path",
-        subject=Subject(""),
-        weight=Weight.CONVICTS if longer else Weight.HINTS,
+        subject=Subject(next(iter(place)) if len(place) == 1 else ""),
+        weight=Weight.CONVICTS if longer and not several else Weight.HINTS,
         fault=FaultClass.NETWORK_LINK,
         role=Role.ROOT,
         source=CHECK,
-        text=f"{end.source} sends to {end.peer} for {busy_pct:.0f} % of the time while most others"
-        f" have nothing to send, and {steps} collectives: a limit on one of the two, or between"
-        " them",
-        raw=f"busy_pct={busy_pct:.1f}",
-        strength=SLOW_PATH,
+        text=f"{_sending(slow)}, and {steps} collectives: a limit {_where(place)}",
+        raw=" ".join(f"busy_pct={end.values['busy_pct']:.1f}" for end in slow),
+        strength=None if several else SLOW_PATH,
     )
+
+
+def _sending(slow: Sequence[PathEnd]) -> str:
+    said = ", ".join(
+        f"{end.source} sends to {end.peer} for {end.values['busy_pct']:.0f} % of the time"
+        for end in slow[:3]
+    )
+    if len(slow) == 1:
+        return f"{said} while most others have nothing to send"
+    return f"{said}, per packet {TIMES_AS_LONG:g} times as long as others that send as much"
+
+
+def _where(place: Collection[str]) -> str:
+    node, *other = sorted(place)
+    return "on one of the two, or between them" if other else f"at {node}, or on its cable"
 
 
 def _may_be_hurt(status: JobStatus) -> bool:

@@ -18,9 +18,6 @@ LEAST_SEGMENTS = 50
 
 LEAST_LOST = 3
 
-LEAST_ENDS = 3
-"""Of fewer ends none is the odd one (own)."""
-
 TIMEOUTS_IN_A_ROW = 3
 """Three time-outs of one segment, each twice as long: the path carries nothing (own)."""
 
@@ -179,21 +176,3 @@ def _trouble(
     if mtu is not None and mtu < NARROW_SHARE * usual_mtu:
         return f"packets to {end.peer} may have {mtu:.0f} bytes, usually {usual_mtu:.0f}"
     return ""
-
-
-BUSY_PCT, IDLE_PCT = 80.0, 25.0
-"""A path that has data to send for so much of the time, while most have for so little (own)."""
-
-
-def busiest(ends: Sequence[PathEnd]) -> PathEnd | None:
-    """The one end that sends nearly all the time while most others have nothing to send."""
-    shares = sorted(
-        (e.values["busy_pct"], e.source, e.peer) for e in ends if "busy_pct" in e.values
-    )
-    if len(shares) <= LEAST_ENDS or shares[-1][0] < BUSY_PCT:
-        return None
-    _, source, peer = shares[-1]
-    others = [share for share, *_ in shares[:-1]]
-    if max(others) >= BUSY_PCT or others[len(others) * 3 // 4] > IDLE_PCT:
-        return None
-    return next(end for end in ends if (end.source, end.peer) == (source, peer))

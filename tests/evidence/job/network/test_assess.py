@@ -175,26 +175,117 @@ def test_a_busy_path_says_nothing_of_a_job_that_is_as_quick_as_ever_or_slow_else
         assert assess_network(status, busy) == ()
 
 
+def as_slow_as_ever(job: Job, *, waits_s: float) -> JobStatus:
+    """Steps of 2 s since the first, of which every rank spends so much in collectives."""
+    even = tuple(StepWindow(25 * i, 25, 2.0, wait_s=waits_s) for i in range(4))
+    ranks = tuple(
+        RankView(r, job.nodes[r % len(job.nodes)], alive=True, step_s=2.0, wait_s=waits_s)
+        for r in range(8)
+    )
+    history = StepHistory(even, even[-1], even[-1])
+    return JobStatus(job, ranks, 40, 0.1, stalled=False, silent=(), history=history)
+
+
 @pytest.mark.parametrize(("waits_s", "weights"), [(1.9, [Weight.HINTS]), (0.5, [])])
 def test_a_path_that_was_slow_from_the_first_step_is_a_hint_where_most_of_a_step_is_waiting(
     waits_s: float, weights: list[Weight]
 ) -> None:
     """A job that never was quicker was no-fault HIGH beside a link at a thousandth of its rate."""
     job = fleet(4)
-    even = tuple(StepWindow(25 * i, 25, 2.0, wait_s=waits_s) for i in range(4))
-    ranks = tuple(
-        RankView(r, job.nodes[r % 4], alive=True, step_s=2.0, wait_s=waits_s) for r in range(8)
-    )
-    history = StepHistory(even, even[-1], even[-1])
-    status = JobStatus(job, ranks, 40, 0.1, stalled=False, silent=(), history=history)
+    status = as_slow_as_ever(job, waits_s=waits_s)
     found = assess_network(status, busy_paths(job, ("g03", "g02")))
     assert [item.weight for item in found] == weights
 
 
-def test_where_several_paths_are_busy_none_is_the_odd_one() -> None:
+def test_where_busy_paths_share_no_place_none_is_the_odd_one() -> None:
     job = fleet(4)
-    two = busy_paths(job, ("g03", "g02"), ("g02", "g01"))
+    two = busy_paths(job, ("g03", "g02"), ("g01", "g04"))
     assert assess_network(longer_steps(job), two) == ()
+
+
+def one_way(job: Job, slow: Ways) -> list[NodeReport]:
+    """A ring whose data goes one way round; the way back carries next to nothing."""
+    way = {pair: {"segments_now": 25.0, "busy_pct": 10.0} for pair in ring(job)}
+    forth = zip(job.nodes, [*job.nodes[1:], job.nodes[0]], strict=True)
+    way |= {pair: {"segments_now": 500.0, "busy_pct": 4.0} for pair in forth}
+    return reports(job, ring(job), {pair: {**way[pair], **slow.get(pair, {})} for pair in way})
+
+
+LIVE = {
+    ("g02", "g03"): {"busy_pct": 39.0, "segments_now": 336.0}, ("g03", "g02"): {"busy_pct": 56.0},
+    ("g03", "g04"): {"busy_pct": 58.0, "segments_now": 368.0}, ("g04", "g03"): {"busy_pct": 29.0},
+    ("g01", "g02"): {"busy_pct": 12.0, "segments_now": 315.0},
+}  # fmt: skip
+"""As read in a lab whose third node had a cable of 20 Mbit/s, on a busy day."""
+
+
+@pytest.mark.parametrize("size", [4, 16])
+@pytest.mark.parametrize("slow_pct", [None, 60.0, 99.0])
+def test_a_node_whose_paths_are_all_busy_while_others_send_as_much_at_once_is_a_hint(
+    size: int, slow_pct: float | None
+) -> None:
+    """Its cable was slow from the first step: no path is the odd one, and its node is."""
+    job = fleet(size)
+    both = {pair: {"busy_pct": slow_pct or 0.0} for pair in ring(job) if "g03" in pair}
+    status = as_slow_as_ever(job, waits_s=1.5)
+    (item,) = assess_network(status, one_way(job, both if slow_pct else LIVE))
+    assert (item.subject.node, item.weight) == ("g03", Weight.HINTS)
+    assert item.fault is FaultClass.NETWORK_LINK
+    assert "g02 sends to g03" in item.text
+    assert "at g03" in item.text
+    assert assess_network(as_slow_as_ever(job, waits_s=0.9), one_way(job, LIVE)) == ()
+
+
+def test_a_node_held_back_since_steps_became_longer_is_a_hint_and_one_path_convicts() -> None:
+    """Who sends more than others may be meant to; what sends without an end is not."""
+    job = fleet(4)
+    (item,) = assess_network(longer_steps(job), one_way(job, LIVE))
+    assert (item.subject.node, item.weight) == ("g03", Weight.HINTS)
+    (item,) = assess_network(longer_steps(job), busy_paths(job, ("g03", "g02")))
+    assert item.weight is Weight.CONVICTS
+
+
+def test_a_path_that_is_slow_both_ways_names_neither_of_its_nodes() -> None:
+    job = fleet(6)
+    both = busy_paths(job, ("g03", "g02"), ("g02", "g03"))
+    (item,) = assess_network(as_slow_as_ever(job, waits_s=1.9), both)
+    assert (item.subject.node, item.weight) == ("", Weight.HINTS)
+
+
+def star(job: Job) -> list[tuple[str, str]]:
+    return [pair for pair in mesh(job) if job.nodes[0] in pair]
+
+
+def tree(job: Job) -> Ways:
+    """The first node gives to two, each of which gives to two more: it sends all the time."""
+    below = {n: (2 * n + 1, 2 * n + 2) for n in range(len(job.nodes))}
+    return {
+        (job.nodes[n], job.nodes[m]): {"busy_pct": 90.0 if n == 0 else 45.0, "segments_now": 800.0}
+        for n, two in below.items() for m in two if m < len(job.nodes)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["server", "server of a mesh", "tree", "pipeline", "sampled"])
+def test_a_sound_job_whose_nodes_send_unevenly_hints_at_none(name: str) -> None:
+    job = fleet(7)
+    little = {"segments_now": 20.0, "busy_pct": 1.0}
+    line = list(zip(job.nodes, job.nodes[1:], strict=False))
+    ways: dict[str, Ways] = {
+        # All send to and get from one: nobody elsewhere sends as much.
+        "server": {pair: BUSY if pair[0] == "g01" else IDLE for pair in star(job)},
+        "server of a mesh": {p: BUSY if p in star(job) else little for p in mesh(job)},
+        "tree": tree(job),
+        # Only the middle is at it in the moment of the look.
+        "pipeline": {p: BUSY if p in line[2:4] else little for p in line},
+        # One node's look fell into the exchange, and the others' caught half of it.
+        "sampled": {
+            p: {"busy_pct": 60.0, "segments_now": 900.0} if p[0] == "g03"
+            else {"busy_pct": 30.0, "segments_now": 450.0} for p in ring(job)
+        },
+    }  # fmt: skip
+    found = reports(job, list(ways[name]), ways[name])
+    for status in (as_slow_as_ever(job, waits_s=1.9), longer_steps(job)):
+        assert assess_network(status, found) == ()
 
 
 def test_a_node_that_loses_packets_is_named_before_the_path_that_is_busy_with_them() -> None:
