@@ -45,7 +45,7 @@ SILENT_NODE = "job.node.silent"
 """A node that does not answer while its job stands still."""
 
 SLOW_LOADER = "job.data.slow-loader"
-"""Ranks wait for their batches in every step: a job with it advances, and is slower."""
+"""Ranks wait for their batches in many steps: a job with it advances, and is slower."""
 
 UNEVEN_STEPS = "job.steps.uneven"
 """Most steps take what they always took, and some take so long that the job is far slower."""

@@ -11,7 +11,7 @@ PROVED = 0.95
 """Every check answered, nothing hints, and steps go on at their usual pace or ended well."""
 
 PACE_UNKNOWN = 0.75
-"""Everything that was asked is well, and nobody knows whether the steps used to be quicker."""
+"""Everything that was asked is well, and nobody can tell whether the steps used to be quicker."""
 
 HINT_STANDS = 0.6
 """Something hints at a fault and is too weak to be named."""

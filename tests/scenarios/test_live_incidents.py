@@ -116,6 +116,7 @@ async def test_no_healthy_machine_is_accused_or_evicted(
 def longer_by(site: Site) -> float:
     """How many times what they took on average before steps take since."""
     past_s = site.mean_step_s(WARM_STEPS, STEPS_OF_PAST)
+    assert past_s > 0.0, f"no step from {WARM_STEPS} to {STEPS_OF_PAST} is on record"
     return site.mean_step_s(STEPS_OF_PAST + WARM_STEPS, site.last_step()) / past_s
 
 

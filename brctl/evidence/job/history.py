@@ -110,7 +110,10 @@ def uneven_since(history: StepHistory) -> SlowDown | None:
         for window in (*history.past, history.recent)
         if window.count >= LEAST_OF_A_MEAN and None not in (_mean_s(window), _trimmed_s(window))
     ]
-    return _rise(windows, _mean_s, _trimmed_s, UNEVEN_RATIO, least_after=LEAST_WINDOWS)
+    # Of two windows before, the mean would let one pause in one of them hide what came since.
+    return _rise(
+        windows, _mean_s, _trimmed_s, UNEVEN_RATIO, least_after=LEAST_WINDOWS, usual=median_low
+    )
 
 
 def _rise(
@@ -121,6 +124,7 @@ def _rise(
     *,
     least_after: int = 1,
     clear: _Clear | None = None,
+    usual: Callable[[Sequence[float]], float] = median,
 ) -> SlowDown | None:
     """The first window since which all take so many times what was taken before.
 
@@ -129,7 +133,7 @@ def _rise(
     """
     for split in range(LEAST_WINDOWS, len(windows) - least_after + 1):
         before, after = windows[:split], windows[split:]
-        then_s, now_s = _median(before, then), _median(after, now)
+        then_s, now_s = _median(before, then, usual), _median(after, now)
         if then_s is None or now_s is None or now_s < max(ratio * then_s, then_s + NOISE_S):
             continue
         above = min(_known(after, now)) >= CLEAR_OF_ALL * _high(_known(before, now))
@@ -162,9 +166,13 @@ def _known(windows: Sequence[StepWindow], value: _Value) -> list[float]:
     return [found for w in windows if (found := value(w)) is not None]
 
 
-def _median(windows: Sequence[StepWindow], value: _Value) -> float | None:
+def _median(
+    windows: Sequence[StepWindow],
+    value: _Value,
+    usual: Callable[[Sequence[float]], float] = median,
+) -> float | None:
     known = _known(windows, value)
-    return median(known) if known else None
+    return usual(known) if known else None
 
 
 def _more(before: Sequence[StepWindow], after: Sequence[StepWindow], value: _Value) -> float | None:

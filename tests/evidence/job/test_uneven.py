@@ -241,6 +241,79 @@ def test_a_rank_that_is_late_by_itself_is_a_lead(tmp_path: Path) -> None:
     assert verdict([item], job).confidence is Confidence.LOW
 
 
+def held(late: Callable[[int, int], float], *, loads: bool = True) -> list[RankHistory]:
+    """The last 60 steps, in which `late` tells by step and rank what each takes longer itself."""
+    steps = range(STEPS - 59, STEPS + 1)
+    own = {rank: [late(n, rank) for n in steps] for rank in range(RANKS)}
+    last = [max(row) for row in zip(*own.values(), strict=True)]
+    return [
+        RankHistory(
+            steps[0],
+            tuple(0.002 + (more if loads else 0.0) for more in own[rank]),
+            tuple(0.05 + (0.0 if loads else more) for more in own[rank]),
+            tuple(0.01 + most - more for most, more in zip(last, own[rank], strict=True)),
+        )
+        for rank in range(RANKS)
+    ]
+
+
+def _all_late(step: int, rank: int) -> float:
+    """The shared store is slow; one rank waits a millisecond more."""
+    return 1.2 + 0.001 * (rank == 5) if step % EVERY == 0 else 0.0
+
+
+def _two_of_one_node(step: int, rank: int) -> float:
+    return 1.2 + 0.002 * (rank == step % 2) if step % EVERY == 0 and rank < 2 else 0.0
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_where_all_ranks_are_late_none_is_named(tmp_path: Path, loads: bool) -> None:
+    """One of them is always the last: that a millisecond decides names nobody."""
+    for late in (_all_late, lambda n, _: 1.2 if n % EVERY == 0 else 0.0):
+        job = status(history_of(tmp_path, times()), held(late, loads=loads))
+        (item,) = [e for e in assess_job(job, ()) if e.kind in (UNEVEN_STEPS, SLOW_LOADER)]
+        assert (item.subject, item.weight) == (Subject(""), Weight.HINTS)
+
+
+def test_two_ranks_of_one_node_name_the_node(tmp_path: Path) -> None:
+    """Which of the two comes last changes from step to step."""
+    two = replace(JOB, ranks_per_node=2, nodes=JOB.nodes[: RANKS // 2])
+    job = replace(status(history_of(tmp_path, times()), held(_two_of_one_node)), job=two)
+    (item,) = [e for e in assess_job(job, ()) if e.kind == SLOW_LOADER]
+    assert (item.subject, item.weight) == (Subject(two.nodes[0]), Weight.CONVICTS)
+    assert "ranks 0, 1 wait for their batches" in item.text
+
+
+def test_a_rank_that_was_always_late_did_not_make_the_job_so(tmp_path: Path) -> None:
+    """Rank 2 has waited .4 s in every fourth step for ever; rank 5's long steps are new."""
+    since = 110
+
+    def late(step: int, rank: int) -> float:
+        new = 2.0 if step > since and step % 8 == 0 and rank == 5 else 0.0
+        return new + (0.4 if step % 4 == 2 and rank == 2 else 0.0)
+
+    took = [0.1 + max(late(n, 2), late(n, 5)) for n in range(1, STEPS + 1)]
+    job = status(history_of(tmp_path, took), held(late))
+    named = {e.subject.node for e in assess_job(job, ()) if e.kind in (UNEVEN_STEPS, SLOW_LOADER)}
+    assert JOB.node_of(2) not in named
+
+
+@pytest.mark.parametrize("pause_s", [10.0, 30.0, 600.0])
+def test_one_pause_before_hides_no_long_steps_since(tmp_path: Path, pause_s: float) -> None:
+    """An evaluation within the first two windows was half of what steps took before."""
+    took = [0.1] * 19 + [pause_s] + [0.1] * 36
+    took += [1.3 if n % 3 == 0 else 0.1 for n in range(104)]
+    assert usual_pace(status(history_of(tmp_path, took))) is False
+
+
+def test_one_odd_window_before_hides_no_slow_down(tmp_path: Path) -> None:
+    """A busy half-minute in the past is no habit of the job."""
+    took = _every(4, 0.3, 3.0)(random.Random(1))[:200]
+    took = [s * (1.4 if 50 <= n < 75 else 1.0) for n, s in enumerate(took)]
+    took += [s * 1.6 for s in _every(4, 0.3, 3.0)(random.Random(2))[:60]]
+    assert slow_down(history_of(tmp_path, took)) is not None
+
+
 @pytest.mark.parametrize(
     "who",
     [ledgers(lambda n: n // EVERY % RANKS, loads=True), [*ledgers(lambda _: 5, loads=True)[:7]]],

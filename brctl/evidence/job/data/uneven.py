@@ -4,12 +4,12 @@ The usual step, and every median of a rank, is then as ever: a loader that stand
 in every third step hides in all of them. The ranks' ledgers tell who made the long steps long.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from brctl.evidence.job.data.skew import BUSY_SHARE
+from brctl.evidence.job.data.skew import BUSY_SHARE, LEAST_RANKS
 from brctl.evidence.job.history import CAUSE_SHARE, SlowDown, uneven_since
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK, SLOW_LOADER, UNEVEN_STEPS
@@ -18,60 +18,77 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.jobs.rank_history import RankHistory
 
 LEAST_LONG_STEPS = 5
-"""Of fewer long steps the same rank makes most by chance (own)."""
+"""Of fewer long steps the same ranks make most by chance (own)."""
 
-MOST_LONG_STEPS = 0.75
-"""The rank that makes so many of the long steps long is the one (own)."""
-
-LEAST_RANKS = 3
+MOST_OF_IT = 0.75
+"""Of what long steps take more, the part that one node has to make (own)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LongStep:
-    """A step that took far longer than usual, and the rank that came last to its collectives.
+    """A step that took far longer than usual.
 
     Attributes:
-        load_s: What that rank waited for its batch, beyond what it usually does.
-        own_s: The same with its computing.
-        more_s: What the step took beyond the usual one.
+        late: Ranks that by themselves spend most of what it took longer.
+        loads: They spend that waiting for their batches.
+        load_s: The longest such wait, beyond the usual one.
+        step_s: What the step took.
+        more_s: What it took beyond the usual one.
     """
 
-    rank: int
+    late: frozenset[int]
+    loads: bool
     load_s: float
-    own_s: float
     step_s: float
     more_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """The rank that makes the long steps long.
+    """The node that makes the long steps long.
 
     Attributes:
+        ranks: Its ranks that do.
+        steps: The long steps that it makes.
         of: How many long steps there are.
     """
 
-    rank: int
+    node: str
+    ranks: frozenset[int]
     steps: Sequence[_LongStep]
     of: int
 
     @property
     def loads(self) -> bool:
-        """Its batches make it late, and not its computing."""
-        by_load = [step for step in self.steps if step.load_s >= CAUSE_SHARE * step.more_s]
-        return len(by_load) >= MOST_LONG_STEPS * len(self.steps)
+        """Their batches make them late, and not their computing."""
+        return sum(step.loads for step in self.steps) >= MOST_OF_IT * len(self.steps)
+
+    def convicts(self, busy: bool) -> bool:
+        """Whether no neighbour does this: a batch that all wait for, on busy hosts most of it."""
+        share = median(step.load_s / step.step_s for step in self.steps)
+        return self.loads and (not busy or share >= BUSY_SHARE)
 
     @property
-    def loads_most_of_them(self) -> bool:
-        """Its batches take so much of the long steps that no busy host accounts for it."""
-        return median(step.load_s / step.step_s for step in self.steps) >= BUSY_SHARE
+    def subject(self) -> Subject:
+        """The rank where it is one."""
+        (rank, *others) = sorted(self.ranks)
+        return Subject(self.node, "" if others else f"rank:{rank}")
+
+    def describe(self) -> str:
+        """Part of a sentence."""
+        names = ", ".join(map(str, sorted(self.ranks)[:8]))
+        one = len(self.ranks) == 1
+        batch = "waits for its batch" if one else "wait for their batches"
+        doing = batch if self.loads else "is late by itself" if one else "are late by themselves"
+        who = f"{'rank' if one else 'ranks'} {names}"
+        return f"in {len(self.steps)} of {self.of} long steps {who} {doing}"
 
 
 def uneven_steps(status: JobStatus, busy: bool) -> Iterable[Evidence]:
     """Steps that take far longer on average, in a job whose usual step is as quick as ever.
 
-    A hint, for neighbours make some steps late as well, and so does an evaluation that began; a
-    rank for whose batch all others wait in nearly every long step is sure.
+    A hint, for neighbours make some steps late as well, and so does an evaluation that began; ranks
+    of one node whose batches most of it is spent on are sure.
 
     Args:
         status: The job.
@@ -82,41 +99,35 @@ def uneven_steps(status: JobStatus, busy: bool) -> Iterable[Evidence]:
         return
     late = _who_is_late(status, change)
     loads = late is not None and late.loads
-    sure = loads and late is not None and (not busy or late.loads_most_of_them)
     yield Evidence(
         kind=SLOW_LOADER if loads else UNEVEN_STEPS,
-        subject=Subject(status.job.node_of(late.rank), f"rank:{late.rank}")
-        if late
-        else Subject(""),
-        weight=Weight.CONVICTS if sure else Weight.HINTS,
+        subject=late.subject if late else Subject(""),
+        weight=Weight.CONVICTS if late and late.convicts(busy) else Weight.HINTS,
         fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
         text="most steps are as quick as before and some take far longer, without the very longest"
         f" {change.now_s:.3g} s on average since about step {change.since}, before"
-        f" {change.before_s:.3g} s{_words(late)}",
+        f" {change.before_s:.3g} s{f'; {late.describe()}' if late else ''}",
         raw=f"before_s={change.before_s} now_s={change.now_s} since={change.since}",
     )
 
 
-def _words(late: _Late | None) -> str:
-    if late is None:
-        return ""
-    doing = "waits for its batch" if late.loads else "is late by itself"
-    return f"; in {len(late.steps)} of {late.of} long steps rank {late.rank} {doing}"
-
-
 def _who_is_late(status: JobStatus, change: SlowDown) -> _Late | None:
-    """By the steps that all ledgers have; None where some rank keeps none, or nobody stands out."""
+    """By the steps since the change that all ledgers have; None where nobody stands out."""
     ledgers = {view.rank: view.ledger for view in status.ranks if view.ledger is not None}
     if len(ledgers) < max(LEAST_RANKS, len(status.ranks)):
         return None
-    first = max(ledger.first for ledger in ledgers.values())
+    first = max(change.since, *(ledger.first for ledger in ledgers.values()))
     last = min(ledger.last for ledger in ledgers.values())
     if last < first:
         return None
     same = {rank: ledger.part(first, last) for rank, ledger in ledgers.items()}
-    return _latest(_long_steps(same, change.growth_s))
+    late = _latest(_long_steps(same, change.growth_s), status.job.node_of)
+    if late is None or 2 * len(late.ranks) > len(ledgers):
+        return None
+    made_s = sum(step.more_s for step in late.steps) / (last - first + 1)
+    return late if made_s >= CAUSE_SHARE * change.growth_s else None
 
 
 def _long_steps(ledgers: Mapping[int, RankHistory], growth_s: float) -> Sequence[_LongStep]:
@@ -127,8 +138,11 @@ def _long_steps(ledgers: Mapping[int, RankHistory], growth_s: float) -> Sequence
     long = []
     for at, more_s in enumerate(_beyond_usual(totals)):
         if more_s >= growth_s:
-            own_s, rank = max((load[rank][at] + compute[rank][at], rank) for rank in ledgers)
-            long.append(_LongStep(rank, load[rank][at], own_s, totals[at], more_s))
+            least = CAUSE_SHARE * more_s
+            late = frozenset(r for r in ledgers if load[r][at] + compute[r][at] >= least)
+            loads = bool(late) and all(load[rank][at] >= least for rank in late)
+            load_s = max((load[rank][at] for rank in late), default=0.0)
+            long.append(_LongStep(late, loads, load_s, totals[at], more_s))
     return long
 
 
@@ -143,12 +157,20 @@ def _beyond_usual(times: Sequence[float]) -> Sequence[float]:
     return [time_s - usual_s for time_s in times]
 
 
-def _latest(long: Sequence[_LongStep]) -> _Late | None:
-    """The rank that spends itself what most of the long steps take more."""
-    late = [step for step in long if step.own_s >= CAUSE_SHARE * step.more_s]
-    if len(long) < LEAST_LONG_STEPS or not late:
+def _latest(long: Sequence[_LongStep], node_of: Callable[[int], str]) -> _Late | None:
+    """The node whose ranks alone make most of what the long steps take more."""
+    by_node: dict[str, list[_LongStep]] = defaultdict(list)
+    for step in long:
+        nodes = {node_of(rank) for rank in step.late}
+        if len(nodes) == 1:
+            by_node[nodes.pop()].append(step)
+    if not by_node:
         return None
-    rank, count = Counter(step.rank for step in late).most_common(1)[0]
-    if count < MOST_LONG_STEPS * len(long):
+    node, mine = max(by_node.items(), key=lambda item: _more_s(item[1]))
+    if len(mine) < LEAST_LONG_STEPS or _more_s(mine) < MOST_OF_IT * _more_s(long):
         return None
-    return _Late(rank, [step for step in late if step.rank == rank], len(long))
+    return _Late(node, frozenset.union(*(step.late for step in mine)), mine, len(long))
+
+
+def _more_s(steps: Iterable[_LongStep]) -> float:
+    return sum(step.more_s for step in steps)

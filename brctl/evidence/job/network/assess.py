@@ -50,11 +50,14 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     A path may be slow although nothing is lost on it: a limit holds packets back before they are
     sent. Then one end always has something to send while the others wait for it.
     """
-    hurt = bool(status.stalled) or change_for_worse(status.history) is not None
+    slower = bool(status.stalled) or slow_down(status.history) is not None
+    # What was always so, or long ago, makes no job uneven.
+    odd_weight = Weight.CONVICTS if slower else Weight.HINTS
+    odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, odd_weight))
+    hurt = slower or change_for_worse(status.history) is not None
     weight = Weight.CONVICTS if hurt else Weight.HINTS
-    odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, weight))
     # What was lost long ago matters only to a job that is in trouble now, or may be.
-    spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
+    spans = ("_now", "") if slower or _may_be_hurt(status) else ("_now",)
     ends = path_ends_of(status, reports)
     paths = paths_between(ends, spans, loads_of(reports))
     if odd:

@@ -21,19 +21,24 @@ OF_THE_RANGE = 2.0
 """Or so many times as far above all that was as those lie apart: steps of a job that saves every
 fourth are even, whatever its mean (own)."""
 
+WITHOUT_THE_ODD = 4
+"""Of so many windows the lowest and the highest are left out: one odd window is no habit (own)."""
+
 
 def is_clear_of_unrest(before: Sequence[StepWindow], after: Sequence[StepWindow]) -> bool:
     """Whether windows since a change are further above those before than these wander.
 
     Windows without means say nothing of it, and count as even.
     """
-    was = [window.step_s for window in before if window.step_s is not None]
+    was = sorted(window.step_s for window in before if window.step_s is not None)
+    usual = median(was)
+    if len(was) >= WITHOUT_THE_ODD:
+        was = was[1:-1]
     least = min(window.step_s for window in after if window.step_s is not None)
     uneven_s = _above_the_quartile(before)
     if len(after) == 1:
-        return least >= median(was) + OF_FEW_STEPS * uneven_s
-    usual, high = median(was), max(was)
-    bounds = (usual + OF_MORE_STEPS * uneven_s, high + OF_THE_RANGE * (high - min(was)))
+        return least >= usual + OF_FEW_STEPS * uneven_s
+    bounds = (usual + OF_MORE_STEPS * uneven_s, was[-1] + OF_THE_RANGE * (was[-1] - was[0]))
     return least >= min(bounds)
 
 

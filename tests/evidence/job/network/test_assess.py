@@ -1,6 +1,6 @@
 """The network fails at a node when all its paths are bad and its peers have good ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -336,7 +336,14 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
     sizes: tuple[int, ...], named: set[str]
 ) -> None:
     job = fleet(len(sizes))
-    answers = [
+    status = JobStatus(job, (), 40, 0.1, stalled=False, silent=())
+    found = assess_network(status, packet_sizes(job, sizes))
+    assert {e.subject.node for e in found} == named
+    assert {e.weight for e in found} <= {Weight.HINTS}
+
+
+def packet_sizes(job: Job, sizes: Sequence[int]) -> list[NodeReport]:
+    return [
         NodeReport(
             node, Outcome.ANSWERED,
             (CheckResult("fabric.eth", ProbeStatus.MEASURED,
@@ -344,10 +351,17 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
         )
         for node, size in zip(job.nodes, sizes, strict=True)
     ]  # fmt: skip
-    status = JobStatus(job, (), 40, 0.1, stalled=False, silent=())
-    found = assess_network(status, answers)
-    assert {e.subject.node for e in found} == named
-    assert {e.weight for e in found} <= {Weight.HINTS}
+
+
+def test_a_packet_size_that_was_always_odd_makes_no_job_uneven() -> None:
+    """It convicts where every step became longer, and is a hint where some did."""
+    job = fleet(4)
+    even = [StepWindow(n, 25, 1.0, mean_s=1.0, trimmed_mean_s=1.0) for n in (0, 25, 50)]
+    since = [StepWindow(n, 25, 1.0, mean_s=3.0, trimmed_mean_s=3.0) for n in (75, 100)]
+    history = StepHistory((*even, since[0]), since[1], since[1])
+    status = JobStatus(job, (), 124, 0.1, stalled=False, silent=(), history=history)
+    found = assess_network(status, packet_sizes(job, (9000, 9000, 576, 9000)))
+    assert [(item.subject.node, item.weight) for item in found] == [("g03", Weight.HINTS)]
 
 
 def late_where_busy(delay_ms: float, load: float, elsewhere: float) -> Evidence:
