@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import sys
+import time
 from pathlib import Path
 
 from brctl.cli.main import run
@@ -28,6 +29,8 @@ nodes: {n1: {}, n2: {}, n3: {}}
 """
 WHOLE_EVERY = 20
 """After so many kills a sweep is let through, to see that nothing holds it up."""
+
+STARTS_WITHIN_S = 10.0
 
 
 def _site(folder: Path) -> list[str]:
@@ -71,11 +74,21 @@ def _after(site: Path) -> list[str]:
         problems.append("what is known of the nodes is not what the last whole sweep found")
     with open_history(state_dir) as database:
         database.execute("INSERT INTO totals VALUES ('a look', 1) ON CONFLICT DO NOTHING")
-    if _is_locked(state_dir / "locks" / "sweep-here.lock"):
+    if _stays_locked(state_dir / "locks" / "sweep-here.lock"):
         problems.append("its lock is held by nobody who lives")
     if "Traceback" in (site / "log").read_text():
         problems.append(f"a traceback in {site / 'log'}")
     return problems
+
+
+def _stays_locked(path: Path) -> bool:
+    """A process that was being started has the lock's descriptor until it is its program's."""
+    end_s = time.monotonic() + STARTS_WITHIN_S
+    while _is_locked(path):
+        if time.monotonic() > end_s:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def _is_locked(path: Path) -> bool:
