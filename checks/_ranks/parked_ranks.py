@@ -327,6 +327,8 @@ def supervise(request: dict[str, Any], ready: int) -> None:
     os.close(told)
     starting = {"pid": pid, "start_ticks": start_ticks(pid), "supervisor": os.getpid()}
     write_json(request["starting"], {**starting, "token": request["token"]})
+    # From here on the place is taken; what an old process's end said before is of no use any more.
+    remove([request["end"]])
     os.close(opened)
     os.close(ready)
     with os.fdopen(hears) as stream:
