@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import SPEAKING
 from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line
 from brctl.evidence.logs.words.marked_lines import (
     FACTS,
     FLAGS,
-    SPEAKING,
     MarkedLine,
     facts_of,
     marked_lines,

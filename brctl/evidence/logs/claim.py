@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from brctl.evidence.logs.attribution import Weighed
-from brctl.evidence.logs.signature import Part
+from brctl.evidence.logs.signature import SPEAKING
 from brctl.evidence.logs.words.components import COMPONENT
 from brctl.model.fault import FaultClass
 
 MIN_STRENGTH = 0.25
 """A root candidate weaker than this is mentioned, never claimed."""
-
-SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
-"""Parts of families that speak for a class."""
 
 CEILING = 0.97
 """No log makes a class surer than this."""

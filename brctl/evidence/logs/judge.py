@@ -7,7 +7,6 @@ from brctl.evidence.logs.attribution import BARE_STOPS, Weighed, attribute, set_
 from brctl.evidence.logs.claim import (
     CEILING,
     MIN_STRENGTH,
-    SPEAKING,
     WITHDRAWN,
     calibrate,
     is_claimed,
@@ -18,7 +17,7 @@ from brctl.evidence.logs.endings import leads_of_ending
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
-from brctl.evidence.logs.signature import Part
+from brctl.evidence.logs.signature import SPEAKING, Part
 from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.evidence.logs.words.components import COMPONENT
 from brctl.evidence.logs.words.second_opinion import (

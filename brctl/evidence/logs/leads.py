@@ -7,7 +7,7 @@ from brctl.evidence.logs.claim import WITHDRAWN
 from brctl.evidence.logs.endings import SOURCE as ENDING
 from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.words.unusual import UnusualLine, rank_unusual
-from brctl.evidence.logs.words.word_model import Heard, WordModel
+from brctl.evidence.logs.words.word_model import QUIET, Heard, WordModel
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict
@@ -24,7 +24,6 @@ WORTH_NAMING = 0.1
 _LEADS = 3
 _SHOWN = 5
 _QUOTED = 400
-_NO_CAUSE = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 
 
 def with_leads(
@@ -54,7 +53,7 @@ def with_words(verdict: LogVerdict, heard: Heard, file: str = "") -> LogVerdict:
         heard: What the model makes of the lines.
         file: The input's name, for the lines shown.
     """
-    if verdict.fault in _NO_CAUSE or any(line.role is Role.ROOT for line in verdict.evidence):
+    if verdict.fault in QUIET or any(line.role is Role.ROOT for line in verdict.evidence):
         return verdict
     share = heard.shares.get(verdict.fault, 0.0)
     spoken = tuple(
@@ -73,7 +72,7 @@ def _claims_by_words(item: LogVerdict) -> bool:
 def _doubted_by_words(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
     """No answer over all inputs hides that words claim a fault in one of them: it is a lead."""
     claims = [item for item in items if _claims_by_words(item)]
-    if not claims or overall.fault not in _NO_CAUSE:
+    if not claims or overall.fault not in QUIET:
         return overall
     leads = {
         item.fault: LogLead(
@@ -151,7 +150,7 @@ def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:
 def leads_of(heard: Heard) -> tuple[LogLead, ...]:
     """The classes that the words make likely, likeliest first."""
     ranked = sorted(heard.shares.items(), key=lambda item: (-item[1], item[0].value))
-    likely = [(f, share) for f, share in ranked if f not in _NO_CAUSE and share >= WORTH_NAMING]
+    likely = [(f, share) for f, share in ranked if f not in QUIET and share >= WORTH_NAMING]
     return tuple(
         LogLead(
             fault,

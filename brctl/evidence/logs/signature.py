@@ -48,6 +48,10 @@ class Part(StrEnum):
     """Looks like an error and no row knows it: nobody may then say that nothing is wrong."""
 
 
+SPEAKING = (Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED)
+"""Parts that name a class. The tables of the model of words weigh them by their places here."""
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)

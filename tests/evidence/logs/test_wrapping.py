@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.claim import SPEAKING
 from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import SPEAKING
 from brctl.evidence.logs.wrapping import inner_texts, lines_of, rejoined
 from brctl.model.fault import FaultClass
 from tests.evidence.logs.examples import EXAMPLES

@@ -6,6 +6,8 @@ its Fabric Manager guide, as collected in the fault sheet of this project.
 
 # ruff: noqa: E501 - a pattern is read whole
 
+from collections.abc import Iterator
+
 from brctl.evidence.logs.signature import Part, Signature, aside, root
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS
@@ -76,11 +78,17 @@ def _told(codes: str) -> str:
     )
 
 
-def _told_rows() -> tuple[Signature, ...]:
-    groups: dict[tuple[FaultClass, Weight], list[int]] = {}
+def _naming() -> Iterator[tuple[int, FaultClass, Weight]]:
+    """The numbers that name a class by themselves."""
     for code, xid in XIDS.items():
         if xid.fault is not None and xid.weight is not Weight.CONTEXT:
-            groups.setdefault((xid.fault, xid.weight), []).append(code)
+            yield code, xid.fault, xid.weight
+
+
+def _told_rows() -> tuple[Signature, ...]:
+    groups: dict[tuple[FaultClass, Weight], list[int]] = {}
+    for code, fault, weight in _naming():
+        groups.setdefault((fault, weight), []).append(code)
     return tuple(
         root(fault, f"xid.told.{fault}.{weight}", "xid", _TOLD * _XID_STRENGTH[weight], _XID,
              _told("|".join(map(str, codes))))
@@ -96,9 +104,8 @@ def _previous_row(fault: FaultClass, codes: list[int]) -> Signature:
 
 def _previous_rows() -> tuple[Signature, ...]:
     groups: dict[FaultClass, list[int]] = {}
-    for code, xid in XIDS.items():
-        if xid.fault is not None and xid.weight is not Weight.CONTEXT:
-            groups.setdefault(xid.fault, []).append(code)
+    for code, fault, _ in _naming():
+        groups.setdefault(fault, []).append(code)
     return tuple(_previous_row(fault, codes) for fault, codes in groups.items())
 
 

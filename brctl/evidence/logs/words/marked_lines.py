@@ -7,7 +7,7 @@ from itertools import chain
 from math import log1p
 
 from brctl.evidence.logs.event import LogEvent
-from brctl.evidence.logs.signature import Part, Signature
+from brctl.evidence.logs.signature import SPEAKING, Part, Signature
 from brctl.evidence.logs.unexplained import template_of
 from brctl.evidence.logs.words.components import tells_of_failure
 from brctl.evidence.logs.words.line_words import without_zeros
@@ -15,9 +15,6 @@ from brctl.model.fault import FaultClass
 
 LINES_READ = 1000
 """Lines of one input that are looked at: the first and the last ones."""
-
-SPEAKING = (Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED)
-"""Parts of rules that name a class: each speaks for it with a weight of its own."""
 
 _PARTS = (
     Part.VICTIM, Part.TEARDOWN, Part.BENIGN, Part.HEALTHY, Part.CONTEXT, Part.UNEXPLAINED,

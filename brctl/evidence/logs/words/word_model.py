@@ -13,11 +13,11 @@ from functools import lru_cache
 from operator import add
 
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.signature import SPEAKING
 from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line
 from brctl.evidence.logs.words.marked_lines import (
     FACTS,
     FLAGS,
-    SPEAKING,
     MarkedLine,
     facts_of,
     marked_lines,
