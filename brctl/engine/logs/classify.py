@@ -15,10 +15,15 @@ from brctl.evidence.logs.leads import with_leads, with_leads_of, with_words
 from brctl.evidence.logs.progress.benchmark import benchmark_rows
 from brctl.evidence.logs.progress.counters import counters_at_zero
 from brctl.evidence.logs.progress.shape import progress_shape
+from brctl.evidence.logs.progress.slower import slower_steps
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
-from brctl.evidence.logs.words.second_opinion import NO_WORDS, proof_of_words
+from brctl.evidence.logs.words.second_opinion import (
+    NO_WORDS,
+    proof_of_words,
+    without_ordinary,
+)
 from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.evidence.logs.wrapping import rejoined
 from brctl.library.log_model import shipped_model
@@ -165,6 +170,11 @@ class Classifier:
                 events[:], text, item, heard = again, whole, told, anew
         events += self._found_in(item, events, text, heard)
         item = judge(item.name, events, item.notes, words=heard.shares)
+        quiet = without_ordinary(events, heard, list(text))
+        if item.fault is FaultClass.UNKNOWN and len(quiet) < len(events):
+            told = judge(item.name, quiet, item.notes, words=heard.shares)
+            if told.fault is FaultClass.NO_FAULT:
+                events[:], item = quiet, told
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, heard, item.name), heard.shares
         return with_words(item, heard, item.name), heard.shares
@@ -178,9 +188,10 @@ class Classifier:
         failing = component_event(text, item.name, self._is_known, needed)
         if failing is not None and failing.signature.fault in _settled(events):
             failing = None
-        found = [event for event in (advances, failing) if event is not None]
+        slower = slower_steps(text, item.name)
+        found = [event for event in (advances, failing, slower) if event is not None]
         if not found and item.fault is FaultClass.UNKNOWN:
-            well = proof_of_words(heard, item.name)
+            well = proof_of_words(heard, item.name, len(text))
             found = [well] if well is not None else []
         return found
 

@@ -1,8 +1,10 @@
 """The model of words beside the rules: it confirms or doubts, and names a fault where none is."""
 
 from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.words.components import component_event
 from brctl.evidence.logs.words.marked_lines import marked_lines
 from brctl.evidence.logs.words.second_opinion import (
@@ -11,8 +13,9 @@ from brctl.evidence.logs.words.second_opinion import (
     proof_of_words,
     second_opinion,
     side_of_words,
+    without_ordinary,
 )
-from brctl.evidence.logs.words.word_model import Heard
+from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.library.log_model import shipped_model
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
@@ -167,13 +170,40 @@ TRAINING = {1: STEP, 2: "saved to runs/7", 3: "epoch 4 iter 10: loss 1.97 lr 0.0
 
 def test_words_of_healthy_training_are_a_weak_proof() -> None:
     """They stand with their share as evidence, and below it prove nothing."""
-    proof = proof_of_words(heard(TRAINING, 0.85), "a.log")
+    proof = proof_of_words(heard(TRAINING, 0.85), "a.log", 3)
     assert proof is not None
     assert proof.signature is WELL
     assert proof.text == f"no-fault 0.85 by words alone: {TRAINING[proof.line]}"
     assert judge("a.log", [proof], words=well(0.85)).fault is FaultClass.NO_FAULT
-    assert proof_of_words(heard(TRAINING, 0.7), "a.log") is None
-    assert proof_of_words(heard({}, 1.0), "a.log") is None
+    assert proof_of_words(heard(TRAINING, 0.8), "a.log", 3) is None
+    assert proof_of_words(heard({}, 1.0), "a.log", 0) is None
+
+
+def test_many_lines_prove_health_where_few_do_not() -> None:
+    """A start of four lines may be well; of many one would have told."""
+    assert proof_of_words(heard(TRAINING, 0.75), "a.log", 40) is not None
+    assert proof_of_words(heard(TRAINING, 0.65), "a.log", 40) is None
+
+
+ORDINARY = "WARNING:tensorflow:Model failed to serialize as JSON. Ignoring... no get_config"
+STRANGE = "fluxd[81]: capacitor bank 3 failed to align, code 77"
+
+
+def unread(*lines: str) -> tuple[list[LogEvent], Heard]:
+    reader = LineReader("a.log", INDEX)
+    for number, line in enumerate(lines, 1):
+        reader.read(number, line.encode())
+    events = reader.events()
+    return events, hear(shipped_model(), dict(enumerate(lines, 1)), events)
+
+
+def test_an_alarm_that_the_model_knows_from_logs_that_are_well_is_ordinary() -> None:
+    """One that it does not know stays, and so does what a log ends with."""
+    events, heard = unread(ORDINARY, STRANGE, *TRAINING.values())
+    kept = without_ordinary(events, heard, range(1, 6))
+    assert [e.line for e in events if e.signature is UNEXPLAINED] == [1, 2]
+    assert [e.line for e in kept if e.signature is UNEXPLAINED] == [2]
+    assert len(without_ordinary(events, heard, range(1, 3))) == len(events)
 
 
 def heard(lines: dict[int, str], share: float) -> Heard:
@@ -186,7 +216,7 @@ def well(share: float) -> dict[FaultClass, float]:
 
 def test_a_proof_by_words_is_not_made_surer_by_the_same_words() -> None:
     """The model made it: that no line speaks for a fault is what it said already."""
-    proof = proof_of_words(heard(TRAINING, 0.9), "a.log")
+    proof = proof_of_words(heard(TRAINING, 0.9), "a.log", 3)
     assert proof is not None
     alone, both = (judge("a.log", [proof], words=each) for each in (NO_WORDS, well(0.9)))
     assert alone.fault is both.fault is FaultClass.NO_FAULT
@@ -195,7 +225,7 @@ def test_a_proof_by_words_is_not_made_surer_by_the_same_words() -> None:
 
 def test_words_of_health_prove_nothing_beside_an_alarm() -> None:
     """One line that failed, known or not, is more than all words of training."""
-    proof = proof_of_words(heard(TRAINING, 0.9), "a.log")
+    proof = proof_of_words(heard(TRAINING, 0.9), "a.log", 3)
     assert proof is not None
     reader = LineReader("a.log", INDEX)
     reader.read(2, b"fluxd[81]: capacitor bank 3 failed to align, code 77")

@@ -64,6 +64,8 @@ _LINKS = (
     root(FaultClass.NETWORK_LINK, "link.module-error", "module event[error]", 0.88, _NIC, r"[Pp]ort module event\[error\](?!.{0,80}High Temperature)", physical=True),
     root(FaultClass.NETWORK_LINK, "link.module", ("module event", "unplugged", "module", "transceiver", "sfp", "qsfp", "eeprom", "rx los", "signal loss", "laser", "bad cable", "power budget", "cable"), 0.72, _NIC,
          r"[Pp]ort module event.{0,80}(?:error|[Bb]ad|[Uu]nsupported|[Uu]nshielded|Bus stuck|[Pp]ower budget|[Hh]igh)|(?:[Tt]ransceiver|[QS]SFP\S*|[Cc]able|[Mm]odule|[Oo]ptic\w*) .{0,60}(?:fault|fail|removed|[Bb]ad|unsupported|not supported|LOS\b|alarm(?!\w*\s*:\s*Off)|out of range|degraded|missing)|(?:[Rr]x|[Tt]x)[ _](?:LOS|power) .{0,30}(?:alarm|low|warning)(?!.{0,30}:\s*(?:Off|False|No))|[Ll]ow (?:rx|optical|receive) power", physical=True),
+    root(FaultClass.NETWORK_LINK, "link.downgraded", ("downgraded by smartspeed", "failed to read eeprom"), 0.86, _NIC + ": pairs of a cable that fail, a module that does not answer",
+         r"[Ss]peed was downgraded by SmartSpeed|\bsfp\b.{0,20}: failed to read EEPROM", physical=True),
     root(FaultClass.NETWORK_IB, "ib.link-counters", ("symbolerror", "linkerrorrecovery", "linkdowned", "portrcverrors", "localLinkIntegrityErrors".lower(), "excessivebufferoverrun", "portrcvremotephysicalerrors"), 0.78, _IB,
          r"\[(?:SymbolError\w*|LinkErrorRecovery\w*|LinkDowned\w*|PortRcvErrors|LocalLinkIntegrityErrors|ExcessiveBufferOverrun\w*) == [1-9]\d*\]", physical=True),
     root(FaultClass.NETWORK_IB, "ib.port-state", ("state:", "port_down", "port_init", "physical state", "phys_state", "state down", "state init", "rate:"), 0.76, "ibstat, ibv_devinfo and rdma(8)",

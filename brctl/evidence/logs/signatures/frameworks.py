@@ -77,8 +77,8 @@ _DATA = (
 )  # fmt: skip
 
 _RAY_ROWS = (
-    root(F.CPU_OOM, "ray.memory", ("memory monitor", "low on memory", "memory usage threshold", "object store is full", "objectstorefullerror", "oom, ", "rayoutofmemoryerror", "outofdiskerror", "memory pressure"), 0.88, _RAY,
-         r"[Mm]emory monitor.{0,80}kill|running low on memory|exceed(?:ed|s|ing) the memory usage threshold|RayOutOfMemoryError|ObjectStoreFullError|[Oo]bject store (?:is full|.{0,30}out of memory)|(?:Workers?|Tasks?|Actors?) .{0,60}killed due to .{0,30}(?:OOM|memory)"),
+    root(F.CPU_OOM, "ray.memory", ("memory monitor", "system memory low at node", "low on memory", "memory usage threshold", "object store is full", "objectstorefullerror", "oom, ", "rayoutofmemoryerror", "outofdiskerror", "memory pressure"), 0.88, _RAY,
+         r"[Mm]emory monitor.{0,80}kill|running low on memory|System memory low at node|exceed(?:ed|s|ing) the memory usage threshold|RayOutOfMemoryError|ObjectStoreFullError|[Oo]bject store (?:is full|.{0,30}out of memory)|(?:Workers?|Tasks?|Actors?) .{0,60}killed due to .{0,30}(?:OOM|memory)"),
     root(F.DISK_FULL, "ray.disk", ("outofdiskerror", "over capacity", "is over 95% full", "local disk is full"), 0.88, _RAY, r"OutOfDiskError|[Ll]ocal disk is full|is over \d\d% full"),
     root(F.NODE_FAILURE, "ray.node-lost", ("nodediederror", "marked dead", "raylet has died", "raylet died", "node was terminated", "raylet exited", "the node it was running on", "lost its node", "owner's node"), 0.74, _RAY,
          r"NodeDiedError|[Tt]he actor'?s? .{0,60}node (?:has )?(?:died|failed)|raylet (?:has )?died|worker(?:'s)? node (?:died|was lost)|died because its node (?:has )?(?:died|failed)|[Nn]ode .{0,80}was (?:marked dead|terminated|preempted)"),

@@ -21,6 +21,7 @@ _SLURM_ROWS = (
          r"\b(?:State|JobState|Reason)\W{1,3}(?:OUT_OF_MEMORY|OutOfMemory)\b|^\S+\s.{0,80}\bOUT_OF_ME\S*\s+\d+:\d+|(?:job|step|StepId)\S* .{0,60}(?:exceed\w* (?:its |the )?(?:requested |job |step )?memory|memory \(?\d+\w*\)?.{0,20}exceed)|hit memory(?:\+swap)? limit at least once"),
     root(F.PREEMPTION_SIGTERM, "slurm.state.stopped", ("jobstate=", "state=", "state:", "reason=", "cancelled by", "cancelled+"), 0.9, _SLURM,
          r"\b(?:State|JobState)\W{1,3}(?:PREEMPTED|TIMEOUT|DEADLINE|REVOKED)\b|Reason=(?:TimeLimit|JobHeldUser|Preempted|JobHeldAdmin|DeadLine)\b|CANCELLED by \d+", part=Part.STOPPED),
+    root(F.CPU_OOM, "pbs.memory", "mem usage", 0.92, "PBS, TORQUE and Moab", r"\bexceeded [VP]?MEM usage (?:(?:hard|soft) )?limit"),
     root(F.PREEMPTION_SIGTERM, "pbs.deleted", "job deleted at request of", 0.78, "PBS and TORQUE server logs",
          r"\bJob deleted at request of (?!Scheduler)", part=Part.STOPPED),
     root(F.NODE_FAILURE, "slurm.prolog", ("prolog", "epilog", "healthcheckprogram", "health check", "nhc"), 0.72, _SLURM,

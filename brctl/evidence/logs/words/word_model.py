@@ -33,6 +33,10 @@ LINES_NAMED = 2
 _SPEAKS = 0.2
 """A line that makes less than this of what speaks for a class is not shown for it."""
 
+_ORDINARY = 0.45
+"""What a line's own share of health is at least where its words of alarm mean nothing: of 18 logs
+whose lines that no rule knows all were so, 17 were well (0466)."""
+
 _RAREST = 5
 """Words of a line that count: a long line is not unusual for being long."""
 
@@ -106,6 +110,15 @@ class Heard:
     def speaking(self, fault: FaultClass) -> list[MarkedLine]:
         """The lines that speak most for a class, strongest first."""
         return self.model.speaking_lines(fault, self.lines)
+
+    def ordinary_lines(self) -> frozenset[int]:
+        """Numbers of the lines that speak for health by themselves, whatever stands around them."""
+        column = self.model.classes.index(FaultClass.NO_FAULT)
+        return frozenset(
+            line.number
+            for line in self.lines
+            if _softmax(_scores(self.model, line))[column] >= _ORDINARY
+        )
 
 
 def hear(model: WordModel, lines: Mapping[int, str], events: Sequence[LogEvent]) -> Heard:
