@@ -17,12 +17,12 @@ from brctl.evidence.logs.progress.counters import counters_at_zero
 from brctl.evidence.logs.progress.shape import progress_shape
 from brctl.evidence.logs.progress.slower import slower_steps
 from brctl.evidence.logs.reader import LineIndex, LineReader
-from brctl.evidence.logs.signature import Signature
+from brctl.evidence.logs.signature import SPEAKING, Signature
 from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
 from brctl.evidence.logs.words.second_opinion import (
     NO_WORDS,
     proof_of_words,
-    without_ordinary,
+    with_ordinary,
 )
 from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.evidence.logs.wrapping import rejoined
@@ -101,6 +101,7 @@ class Classifier:
             self.on_input(name)
             sample = TextSample()
             events, lines, readable = self.read_events(name, blocks, sample)
+            events += _slower(events, sample.lines(), name)
             item = judge(name, events, lines, readable=readable)
             if item.probability >= SURE_ENOUGH:
                 sure.add(item.fault)
@@ -170,8 +171,8 @@ class Classifier:
                 events[:], text, item, heard = again, whole, told, anew
         events += self._found_in(item, events, text, heard)
         item = judge(item.name, events, item.notes, words=heard.shares)
-        quiet = without_ordinary(events, heard, list(text))
-        if item.fault is FaultClass.UNKNOWN and len(quiet) < len(events):
+        quiet = with_ordinary(events, heard, list(text))
+        if item.fault is FaultClass.UNKNOWN and quiet != events:
             told = judge(item.name, quiet, item.notes, words=heard.shares)
             if told.fault is FaultClass.NO_FAULT:
                 events[:], item = quiet, told
@@ -188,8 +189,7 @@ class Classifier:
         failing = component_event(text, item.name, self._is_known, needed)
         if failing is not None and failing.signature.fault in _settled(events):
             failing = None
-        slower = slower_steps(text, item.name)
-        found = [event for event in (advances, failing, slower) if event is not None]
+        found = [event for event in (advances, failing) if event is not None]
         if not found and item.fault is FaultClass.UNKNOWN:
             well = proof_of_words(heard, item.name, len(text))
             found = [well] if well is not None else []
@@ -240,6 +240,14 @@ def _words_of_all(
 def _proof_of_shape(text: Mapping[int, str], name: str) -> LogEvent | None:
     """What shows health by the shape of its lines: steps, a benchmark's rows, counters at zero."""
     return progress_shape(text, name) or benchmark_rows(text, name) or counters_at_zero(text, name)
+
+
+def _slower(events: Sequence[LogEvent], text: Mapping[int, str], name: str) -> list[LogEvent]:
+    """That a job became slower, where it has steps and nothing else is known to hold it."""
+    if any(event.signature.part in SPEAKING for event in events):
+        return []
+    slower = slower_steps(text, name)
+    return [] if slower is None else [slower]
 
 
 def _settled(events: Sequence[LogEvent]) -> set[FaultClass | None]:

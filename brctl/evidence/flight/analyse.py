@@ -46,7 +46,7 @@ def analyse(
         notes: What could not be read.
     """
     by_rank = {dump.rank: dump for dump in sorted(dumps, key=lambda d: d.rank)}
-    members = _members(by_rank)
+    members = _members(by_rank, expected)
     if expected:
         # A dump may name any rank; who is none of the job's cannot be waited for.
         known = frozenset(expected)
@@ -68,8 +68,11 @@ def analyse(
     )
 
 
-def _members(by_rank: Mapping[int, Dump]) -> dict[str, tuple[int, ...]]:
-    """Ranks of each group; gloo's dumps leave them out, then everyone that used the group."""
+def _members(by_rank: Mapping[int, Dump], expected: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Ranks of each group; gloo's dumps leave them out, then everyone that used the group.
+
+    The first group is of all ranks, also of those that left no dump.
+    """
     members: dict[str, tuple[int, ...]] = {}
     used: dict[str, set[int]] = {}
     for rank, dump in by_rank.items():
@@ -78,7 +81,7 @@ def _members(by_rank: Mapping[int, Dump]) -> dict[str, tuple[int, ...]]:
                 members.setdefault(name, ranks)
         for op in dump.operations:
             used.setdefault(op.group, set()).add(rank)
-    everyone = tuple(by_rank)
+    everyone = tuple(sorted({*by_rank, *expected}))
     for name, users in used.items():
         members.setdefault(name, everyone if name == "0" else tuple(sorted(users)))
     return members

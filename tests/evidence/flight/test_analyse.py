@@ -50,6 +50,15 @@ def test_beside_a_rank_that_left_no_dump_one_that_stopped_is_not_alone_suspected
     assert reasons == {1: SuspectReason.STALLED, 2: SuspectReason.NO_DUMP}
 
 
+def test_where_dumps_name_no_members_a_rank_of_the_job_without_one_is_missed() -> None:
+    """Gloo's leave them out: rank 1 was convicted alone while rank 2's node was cut off."""
+    others = [dump(r, entry(7, done=True), entry(8, done=False), ranks="") for r in (0, 3)]
+    stopped = dump(1, entry(6, done=True), entry(7, done=False), ranks="")
+    found = analyse([*others, stopped], expected=(0, 1, 2, 3))
+    reasons = {s.rank: s.reason for s in found.suspects}
+    assert reasons == {1: SuspectReason.STALLED, 2: SuspectReason.NO_DUMP}
+
+
 def test_another_operation_under_one_number_is_a_mismatch() -> None:
     """The minority is suspected."""
     odd = dump(1, entry(6, done=True), entry(7, "barrier", done=False))

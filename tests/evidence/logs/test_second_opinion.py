@@ -1,5 +1,7 @@
 """The model of words beside the rules: it confirms or doubts, and names a fault where none is."""
 
+import pytest
+
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
@@ -9,11 +11,12 @@ from brctl.evidence.logs.words.components import component_event
 from brctl.evidence.logs.words.marked_lines import marked_lines
 from brctl.evidence.logs.words.second_opinion import (
     NO_WORDS,
+    ORDINARY,
     WELL,
     proof_of_words,
     second_opinion,
     side_of_words,
-    without_ordinary,
+    with_ordinary,
 )
 from brctl.evidence.logs.words.word_model import Heard, hear
 from brctl.library.log_model import shipped_model
@@ -185,7 +188,8 @@ def test_many_lines_prove_health_where_few_do_not() -> None:
     assert proof_of_words(heard(TRAINING, 0.65), "a.log", 40) is None
 
 
-ORDINARY = "WARNING:tensorflow:Model failed to serialize as JSON. Ignoring... no get_config"
+ORDINARY_ALARM = "WARNING:tensorflow:Model failed to serialize as JSON. Ignoring... no get_config"
+STEPS = tuple(f"step: {n} loss: 2.{n} lr: 0.0001" for n in range(10, 18))
 STRANGE = "fluxd[81]: capacitor bank 3 failed to align, code 77"
 
 
@@ -199,11 +203,25 @@ def unread(*lines: str) -> tuple[list[LogEvent], Heard]:
 
 def test_an_alarm_that_the_model_knows_from_logs_that_are_well_is_ordinary() -> None:
     """One that it does not know stays, and so does what a log ends with."""
-    events, heard = unread(ORDINARY, STRANGE, *TRAINING.values())
-    kept = without_ordinary(events, heard, range(1, 6))
+    events, heard = unread(ORDINARY_ALARM, STRANGE, *TRAINING.values())
+    kept = with_ordinary(events, heard, range(1, 6))
     assert [e.line for e in events if e.signature is UNEXPLAINED] == [1, 2]
     assert [e.line for e in kept if e.signature is UNEXPLAINED] == [2]
-    assert len(without_ordinary(events, heard, range(1, 3))) == len(events)
+    assert [e.line for e in kept if e.signature is ORDINARY] == [1]
+
+
+@pytest.mark.parametrize("lines", [(*STEPS, ORDINARY_ALARM), (*STEPS, *[ORDINARY_ALARM] * 20)])
+def test_an_alarm_newer_than_all_proofs_stays_one_however_often_it_comes(
+    lines: tuple[str, ...],
+) -> None:
+    """Only so many lines of one family are kept: its newest one counts."""
+    events, heard = unread(*lines, "closing the writer", "done", "bye", "ok")
+    assert with_ordinary(events, heard, range(1, len(lines) + 5)) == events
+
+
+def test_what_a_program_calls_a_warning_is_not_proved_well_by_words() -> None:
+    warned = {**TRAINING, 4: "WARN agent: card 3 gave no answer, leaving it out"}
+    assert proof_of_words(heard(warned, 0.95), "a.log", 40) is None
 
 
 def heard(lines: dict[int, str], share: float) -> Heard:

@@ -23,6 +23,10 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     "per iteration": lambda n, s: (
         f" iteration {n}/ 900 | elapsed time per iteration (ms): {1000 * s:.1f} | lm loss: 2.{n} |"
     ),
+    "per iteration, with counters": lambda n, s: (
+        f" iteration {n}/ 900 | elapsed time per iteration (ms): {1000 * s:.1f} | lm loss: 2.{n} |"
+        " number of skipped iterations:   0 | number of nan iterations:   0 |"
+    ),
     "a sentence": lambda n, s: f"2026-11-21 05:54:{n},834: Iteration took {s} s.",
     "a rate": lambda n, s: f"step: {n} loss: 2.{n} memory: 20.1GiB tps: {int(68000 / s):,}",
     "json": lambda n, s: f'{{"step": {n}, "loss": 2.{n}, "samples_per_second": {512 / s:.1f}}}',
@@ -51,16 +55,48 @@ def test_steps_that_take_twice_as_long_are_told_with_the_line_since_when(
     [
         [*EVEN, 9.0, *EVEN],
         [*EVEN, *TWICE, *EVEN],
+        [*EVEN, *TWICE * 8, *EVEN],
         [*TWICE, *EVEN],
         [*EVEN, 4.3, 4.4],
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+        [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0],
         [*EVEN, *(1.2 * s for s in EVEN)],
         [0.0] * 8,
     ],
-    ids=["one save", "over", "warm-up", "two steps", "a clock", "a fifth longer", "no time"],
+    ids=[
+        "one save",
+        "over",
+        "long over",
+        "warm-up",
+        "two steps",
+        "a clock",
+        "a rounded clock",
+        "a fifth longer",
+        "no time",
+    ],
 )
 def test_what_is_over_too_short_or_no_pace_at_all_is_not_told(times: list[float]) -> None:
     assert slower_steps(lines_of(FORMS["seconds"], times), "a.log") is None
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow"),
+    [
+        ("step {} seq_len 1024 step time 0.5s", "step {} seq_len 2048 step time 1.1s"),
+        ("iter {} batch_size 8 time 0.5s", "iter {} batch_size 32 time 1.9s"),
+        ("step {} data time 0.01 time 1.1", "step {} data time 0.90 time 1.2"),
+        ("eval batch {} took 0.5 s", "eval batch {} took 1.5 s"),
+        ("epoch {} took 1 min 50 s", "epoch {} took 2 min 1 s"),
+        (
+            "{} Avg prompt throughput: 900.1 tokens/s, Running: 8 reqs",
+            "{} Avg prompt throughput: 0.4 tokens/s, Running: 0 reqs",
+        ),
+    ],
+    ids=["longer sequences", "larger batches", "a part", "evaluation", "minutes", "no demand"],
+)
+def test_more_work_another_activity_or_unit_is_no_slow_step(fast: str, slow: str) -> None:
+    rows = [fast.format(n) for n in range(6)] + [slow.format(n) for n in range(6, 12)]
+    assert slower_steps(dict(enumerate(rows, 1)), "a.log") is None
 
 
 def test_batches_of_any_length_seldom_look_slower() -> None:
@@ -86,6 +122,10 @@ def test_a_job_that_became_slower_is_not_called_sound() -> None:
     said = Classifier().classify_inputs([("a.log", Blocks([text]))]).overall
     assert said.fault is FaultClass.STRAGGLER_SLOW
     assert "since line 7" in said.evidence[0].text
+    ended = (
+        Classifier().classify_inputs([("a.log", Blocks([text, b"\ntraining finished"]))]).overall
+    )
+    assert ended.fault is FaultClass.STRAGGLER_SLOW
     even = "\n".join(lines_of(FORMS["seconds"], EVEN + EVEN).values()).encode()
     said = Classifier().classify_inputs([("a.log", Blocks([even]))]).overall
     assert said.fault is FaultClass.NO_FAULT

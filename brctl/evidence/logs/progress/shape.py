@@ -72,12 +72,15 @@ _Row = tuple[int, str, tuple[float, ...]]
 
 
 def shapes(
-    lines: Iterable[tuple[int, str]], words: re.Pattern[str] = TRAINING
+    lines: Iterable[tuple[int, str]],
+    words: re.Pattern[str] = TRAINING,
+    *,
+    in_vain: re.Pattern[str] = IN_VAIN,
 ) -> Iterator[Sequence[_Row]]:
-    """Lines with such words, gathered by what is left of them without their numbers."""
+    """Lines with such words and none in vain, gathered by what is left without their numbers."""
     gathered: dict[str, list[_Row]] = {}
     for number, text in lines:
-        if words.search(text) and not IN_VAIN.search(text):
+        if words.search(text) and not in_vain.search(text):
             bare = _CLOCK.sub(" ", text)
             shape = " ".join(_NUMBER.sub("#", bare).split())
             gathered.setdefault(shape, []).append((number, text, tuple(_values(bare))))

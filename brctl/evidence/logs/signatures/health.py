@@ -136,7 +136,7 @@ _OVER = (
     healthy("over.bond-partner", "active interface up", 0.45, "Linux bonding driver", r"bond\d+: active interface up!", settles=("net.bond-degraded",)),
     healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
             settles=("slurm.node-failure", "witness.node-silent")),
-    healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready")),
+    healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready", "k8s.node-listed-not-ready")),
     healthy("over.reconnected", ("reconnected", "connection re-established", "connection restored", "retry succeeded", "succeeded after", "recovered after"), 0.6, "clients that retry by themselves",
             r"\b(?:re-?connected|connection (?:re-?established|restored)|retry (?:\d+/\d+ )?(?:ok|succeeded)|succeeded (?:after|on) (?:\d+ )?(?:retr|attempt))",
             settles=("http.unreachable", "net.unreachable", "store.join-timeout", "store.connect-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),

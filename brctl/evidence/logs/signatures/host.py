@@ -158,8 +158,6 @@ _STORAGE = (
          r"no free space|(?<!no )\bdisk pressure\b|\b100 ?% full\b|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.6, "df(1)",
          r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
-    root(FaultClass.DISK_FULL, "df.none-left", ("100%",), 0.84, "df(1): blocks or inodes of a file system that is written to",
-         r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[1-9][\d.]*[KMGTP]?\s+[1-9][\d.]*[KMGTP]?\s+0\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
           "failed finding central directory", "corrupt", "failed to save checkpoint",

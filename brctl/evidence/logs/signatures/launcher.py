@@ -37,8 +37,8 @@ _SCHEDULER = (
          r"(?<!\*\*\* STEP )(?:JOB \S+ ON \S+ |^(?!.*\*\*\* STEP).*)CANCELLED AT \S+(?! DUE TO)|\bscancel(?:led)?\b|\b[Jj]ob (?:\S+ )?(?:was )?cancell?ed\b", part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
-          "termination notice", "requeue", "maintenance event", "rebalance recommendation"), 0.86, "Slurm, Kubernetes and cloud texts",
-         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|[Rr]ebalance recommendation received|"
+          "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
+         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b(?!.{0,40}low on resource: (?:ephemeral-storage|nodefs|imagefs))|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
          part=Part.STOPPED, origin=Origin.INFRA),

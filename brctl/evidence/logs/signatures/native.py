@@ -83,7 +83,7 @@ _CONTAINERS = (
          r"(?:failed to register layer|docker|containerd|unsquashfs|enroot|apptainer|/var/lib/(?:docker|containerd)|overlay)\S* .{0,120}No space left on device|write_file: failed .{0,60}No space left"),
     root(F.CPU_OOM, "systemd.oom", ("oom-kill", "result 'oom", "out of memory"), 0.92, _SYSTEMD, r"[Ff]ailed with result 'oom-kill'|A process of this unit has been killed by the OOM killer"),
     root(F.ENVIRONMENT_MISMATCH, "systemd.cannot-execute", ("status=200/", "status=203/", "status=209/", "status=216/", "status=217/", "status=226/"), 0.86, "systemd.exec(5): a unit whose program, user, group or folder is not there",
-         r"\bstatus=(?:200/CHDIR|203/EXEC|209/STDOUT|216/GROUP|217/USER|226/NAMESPACE)\b", origin=Origin.INFRA),
+         r"code=exited, status=(?:200/CHDIR|203/EXEC|209/STDOUT|216/GROUP|217/USER|226/NAMESPACE)\b", origin=Origin.INFRA),
     root(F.UNKNOWN, "systemd.failed", ("failed with result", "main process exited", "start request repeated", "entered failed state"), 0.35, _SYSTEMD,
          r"[Ff]ailed with result '(?:exit-code|signal|core-dump|timeout|watchdog|start-limit-hit)'|Main process exited, code=(?:exited|killed|dumped)|Start request repeated too quickly"),
 )  # fmt: skip

@@ -64,9 +64,9 @@ _FILE_SYSTEMS = (
          r"EXT4-fs (?:error|abort|\([^)]*\):.{0,60}(?:error count|[Rr]emounting|failed|aborted|previous I/O error))|JBD2: .{0,80}(?:[Ee]rror|[Dd]etected IO errors|abort)|[Jj]ournal has aborted|Aborting journal|"
          r"BTRFS(?: \w+)?(?: \([^)]*\))?: .{0,120}(?:forced readonly|transaction aborted|parent transid verify failed|bdev \S+ errs(?!: wr 0, rd 0, flush 0, corrupt 0, gen 0)|checksum error|open_ctree failed|failed to read|csum failed|corrupt(?! 0\b)|lost page write)|BTRFS (?:error|critical)|"
          r"[Rr]emounting filesystem read-only|[Rr]emounted read-only|UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY|[Ss]tructure needs cleaning|fsck (?:found errors|failed|exited with)|contains a file system with errors|bad superblock|[Bb]ad magic number in super-?block|wrong fs type, bad option, bad superblock", physical=True),
-    root(_S, "fs.pool-member", (" faulted", " unavail", " degraded", "devices are faulted", "devices has been removed", "could not be opened", "could not be used"), 0.86, "zpool status",
-         r"^\s+\S+\s+(?:FAULTED|UNAVAIL|DEGRADED)\s+\d\S*\s+\d\S*\s+\d|status: One or more devices (?:are faulted|has been removed|could not be (?:opened|used))|^\s*state: (?:FAULTED|UNAVAIL|DEGRADED|SUSPENDED)\s*$", physical=True),
-    root(_S, "fs.repair", ("metadata corruption detected at", "fatal error -- couldn't"), 0.84, "xfs_repair: what it cannot repair", r"Metadata corruption detected at 0x|^fatal error -- couldn't"),
+    root(_S, "fs.pool-member", (" faulted", " unavail", "devices are faulted", "could not be opened", "could not be used"), 0.86, "zpool status; a member that is replaced is DEGRADED too",
+         r"^\s*\S+\s+(?:FAULTED|UNAVAIL)\s+\d\S*\s+\d\S*\s+\d|status: One or more devices (?:are faulted|could not be (?:opened|used))", physical=True),
+    root(_S, "fs.repair", ("metadata corruption detected at", "couldn't map inode"), 0.84, "xfs_repair: what it cannot repair", r"Metadata corruption detected at 0x|fatal error -- couldn't map inode"),
     root(_S, "fs.fuse", ("transport endpoint is not connected", "fuse"), 0.72, "FUSE clients",
          r"(?:'|\"|: |on )/\S+(?:'|\")?:? .{0,20}Transport endpoint is not connected|Transport endpoint is not connected: ['\"]?/|Errno 107\b|fuse: .{0,60}(?:abort|fail|bad)"),
     root(_S, "kernel.hung-io", ("nfs_", "nfs4_", "rpc_wait", "fuse_", "ceph_", "ll_file", "wait_on_page", "jbd2", "xfs_log"), 0.5, "stack of a hung task",

@@ -21,7 +21,7 @@ SIGNATURES: tuple[Signature, ...] = (
          r"%(?:LINK|LINEPROTO)-\d-UPDOWN: .*changed state to down|%ETHPORT-\d-(?:IF_XCVR_ALARM(?!.*[Cc]leared)|IF_HARDWARE: .*No-Transceiver)|link-flap error detected|oper(?:ational)? state set from up to down|\b[Ee]th(?:ernet)?[\d/]+ is down \((?:Link (?:not connected|failure)|SFP)|from up to down", physical=True),
     root(FaultClass.NETWORK_LINK, "link.light", ("rx power", "laser", "signal integrity", "recommendation", "no signal"), 0.8, _TOOL,
          r"(?:Rx|Tx|Laser \w+|rx|tx) power (?:high|low) (?:alarm|warning)(?: set\b|\s*:\s*On\b)|Bad [Ss]ignal [Ii]ntegrity|Recommendation\s*:? (?:Cable is unplugged|(?!No issue).{0,60}(?:fail|error|signal|integrity|fault|unplugged))", physical=True),
-    root(FaultClass.NETWORK_SWITCH, "switch.pair-differs", ("mismatch between clag peers", "peer-link is down", "peer is not alive", "inconsistent"), 0.84, "MLAG and vPC: two switches that serve one bond and disagree",
-         r"mismatch between clag peers|[Tt]he peer is not alive|\b(?:vpc|vPC|VPC|mlag|MLAG)\b.{0,60}(?:[Pp]eer-?link is down|(?:is|are) inconsistent)"),
+    root(FaultClass.NETWORK_SWITCH, "switch.pair-differs", ("mismatch between clag peers", "peer-link is down", "inconsistent", "not consistent"), 0.84, "MLAG and vPC: two switches that serve one bond and disagree",
+         r"^(?!.*\bno(?:ne)?\b).*(?:mismatch between clag peers|\b(?:vpc|mlag)\b.{0,60}(?:peer-link is down\b(?!-)|(?:is|are) (?:inconsistent|not consistent)))"),
     root(FaultClass.NETWORK_ETH, "net.congestion-marks", "cnp", 0.56, "ethtool -S and RDMA hardware counters", r"\b(?:np_cnp_sent|rp_cnp_handled|np_ecn_marked\w*)\s*[:=]\s*[1-9]\d{4,}"),
 )  # fmt: skip

@@ -6,11 +6,13 @@ often than the rules state; where they do not, the surer one was right about as 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from brctl.evidence.logs.claim import WITHDRAWN
 from brctl.evidence.logs.event import LogEvent
-from brctl.evidence.logs.signature import healthy
+from brctl.evidence.logs.severity import states_warning
+from brctl.evidence.logs.signature import Part, aside, healthy
 from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.words.word_model import QUIET, Heard
 from brctl.model.fault import FaultClass, Origin
@@ -22,11 +24,15 @@ NO_WORDS: Mapping[FaultClass, float] = MappingProxyType({})
 WELL = healthy("words.well", "", 0.7, "words of logs in which nothing went wrong")
 """Not matched by text: made from the model's share. Counts only where no line of alarm stands."""
 
+ORDINARY = aside(Part.CONTEXT, "words.ordinary", "", "words of alarm in logs that are well")
+"""Not matched by text: takes the place of an alarm that no rule knows and the model does."""
+
 _WELL_FROM, _WELL_OF_FEW = 0.7, 0.85
 """Shares of health from which on words prove it, in a log of many lines and of few. In one of many
 none has to speak louder than the rest: 47 of 51 such logs were well (0466)."""
-_MANY = 8
-"""Lines that are many: a start of four may be well and proves nothing."""
+
+_MANY, _FORMS = 8, 2
+"""Lines that are many, and of how many forms: a start of four may be well and proves nothing."""
 
 _LAST = 3
 """Lines that a log ends with."""
@@ -126,35 +132,53 @@ def _nearer(stated: float, part: float) -> float:
 def proof_of_words(heard: Heard, source: str, count: int) -> LogEvent | None:
     """A weak proof of health from a log whose lines speak for it and for nothing else.
 
+    A line that its own program calls a warning, and that the model does not know from logs that are
+    well, is against it.
+
     Args:
         heard: What the model made of the log.
         source: The log's name.
         count: Lines of the log; one of each form is heard.
     """
     share = heard.shares.get(FaultClass.NO_FAULT, 0.0)
-    many = count >= _MANY
+    many = count >= _MANY and len(heard.lines) >= _FORMS
     if share < (_WELL_FROM if many else _WELL_OF_FEW):
         return None
     spoken = heard.speaking(FaultClass.NO_FAULT) or (heard.lines if many else ())
-    if not spoken:
+    if not spoken or _warns(heard):
         return None
     text = f"no-fault {share:.2f} by words alone: {spoken[0].text.strip()}"
     return LogEvent(WELL, source, spoken[0].number, text[:_QUOTED])
 
 
-def without_ordinary(
+def _warns(heard: Heard) -> bool:
+    ordinary = heard.ordinary_lines()
+    return any(states_warning(e.text) and e.number not in ordinary for e in heard.lines)
+
+
+def with_ordinary(
     events: Sequence[LogEvent], heard: Heard, numbers: Sequence[int]
 ) -> list[LogEvent]:
-    """The events but for lines with words of alarm that the model knows from logs that are well.
+    """The events, where alarms that the model knows from logs that are well only stand in view.
 
-    What a log ends with is never ordinary: an error that nothing follows ended something.
+    An alarm that no proof of a rule follows stays one, and so does what a log ends with: an error
+    that nothing follows ended something.
 
     Args:
         events: What was read in the log.
         heard: What the model made of it.
         numbers: The numbers of its lines, in order.
     """
-    ordinary = heard.ordinary_lines().difference(numbers[-_LAST:])
-    known = {e.family for e in events if e.signature is UNEXPLAINED and e.line in ordinary}
-    last = {e.family for e in events if e.line in numbers[-_LAST:]}
-    return [e for e in events if e.signature is not UNEXPLAINED or e.family not in known - last]
+    ordinary = heard.ordinary_lines()
+    proofs = [e.newest().line for e in events if _is_proof_of_rule(e)]
+    until = max(proofs) if proofs else (numbers[-_LAST] if len(numbers) > _LAST else 0)
+    known = {
+        e.family
+        for e in events
+        if e.signature is UNEXPLAINED and e.line in ordinary and e.newest().line < until
+    }
+    return [replace(e, signature=ORDINARY) if e.family in known else e for e in events]
+
+
+def _is_proof_of_rule(event: LogEvent) -> bool:
+    return event.signature.part is Part.HEALTHY and event.signature is not WELL
