@@ -80,10 +80,15 @@ async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> 
     async with open_controller(site.controller.settings) as controller:
         other_site = Site(site.lab, controller)
         found = await other_site.diagnose_once()
+        deadline = monotonic() + TIMEOUT_S
+        # Beside other tests a rank may lack a CPU for the length of a look, which is a lead.
+        while any(item.kind == "job.cpu.waits" for item in found.verdicts[0].evidence):
+            assert monotonic() < deadline, say(found.verdicts[0])
+            found = await other_site.diagnose_once()
     main = found.verdicts[0]
     assert main.fault == FAULTS["ssh-refused"].expected, say(main)
     assert {gap.subject.node for gap in main.not_checked} == {CULPRIT}
-    assert other_site.named() == set()
+    assert {node for verdict in found.verdicts for node in verdict.nodes} == set()
     await site.steps_until(site.last_step() + 3)
 
 

@@ -219,6 +219,14 @@ def test_an_alarm_newer_than_all_proofs_stays_one_however_often_it_comes(
     assert with_ordinary(events, heard, range(1, len(lines) + 5)) == events
 
 
+def test_words_alone_call_nothing_slow() -> None:
+    """A listing of clocks has the same words whatever its numbers say."""
+    listing = "        SM                                : 2025 MHz"
+    for fault in (FaultClass.GPU_SLOW, FaultClass.STRAGGLER_SLOW):
+        assert classify({fault: 0.9}, listing).fault is FaultClass.UNKNOWN
+    assert classify({FaultClass.PCIE: 0.9}, listing).fault is FaultClass.PCIE
+
+
 def test_what_a_program_calls_a_warning_is_not_proved_well_by_words() -> None:
     warned = {**TRAINING, 4: "WARN agent: card 3 gave no answer, leaving it out"}
     assert proof_of_words(heard(warned, 0.95), "a.log", 40) is None

@@ -62,6 +62,10 @@ where nothing failed it takes `_LIKELY`, 8 of 12), and what a class is stated at
 _SIDE = 0.45
 """The share of one side's classes from which on an unknown cause is called that side's (0466)."""
 
+_NEVER_BY_WORDS = frozenset({*QUIET, FaultClass.GPU_SLOW, FaultClass.STRAGGLER_SLOW})
+"""Readings tell these, and a listing of clocks or of waiting has the same words where all is well:
+of four that words alone called slow none was (0466)."""
+
 _ABOVE_HEALTH = 2.0
 """A fault that is not so many times as likely as health is not claimed by words."""
 
@@ -92,7 +96,7 @@ def second_opinion(
         least = _LIKELY if stated < _FOUND_NOTHING else _NAMED_BY_FAILURE
         least = _SURE if some_well else least
         least = max(least, _ABOVE_HEALTH * words.get(FaultClass.NO_FAULT, 0.0))
-        claims = likeliest not in QUIET and words[likeliest] >= least
+        claims = likeliest not in _NEVER_BY_WORDS and words[likeliest] >= least
         return (likeliest, _BY_WORDS) if claims else (fault, stated)
     if fault is FaultClass.NO_FAULT and words[fault] < _SURE:
         return FaultClass.UNKNOWN, WITHDRAWN
