@@ -89,7 +89,7 @@ class Execution:
         except (paramiko.SSHException, OSError, EOFError) as exc:
             return Outcome.DIED, f"gone before the command ended: {exc}"
         finally:
-            channel.close()
+            _close(channel)
 
     @contextlib.contextmanager
     def _wakeable(self) -> Iterator[socket.socket]:
@@ -175,6 +175,12 @@ class Execution:
         self._over_limit = self._over_limit or len(taken) < len(piece)
         if taken:
             self._take(taken, is_stderr)
+
+
+def _close(channel: paramiko.Channel) -> None:
+    """Close a channel; a connection that ended meanwhile has closed it, and its answer stands."""
+    with contextlib.suppress(paramiko.SSHException, OSError, EOFError):
+        channel.close()
 
 
 def _transport_of(client: paramiko.SSHClient) -> paramiko.Transport:
