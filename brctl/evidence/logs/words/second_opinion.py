@@ -109,7 +109,7 @@ def second_opinion(
 
 
 def side_of_words(words: Mapping[FaultClass, float]) -> Origin:
-    """Whose the classes are that together are likelier than not; unknown where nobody's are."""
+    """Whose the classes are that together are likeliest; unknown where they hold too little."""
     sides = dict.fromkeys(Origin, 0.0)
     for fault, share in words.items():
         sides[CATALOGUE[fault].origin] += share
