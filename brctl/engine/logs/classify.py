@@ -101,7 +101,7 @@ class Classifier:
             self.on_input(name)
             sample = TextSample()
             events, lines, readable = self.read_events(name, blocks, sample)
-            events += _slower(events, sample.lines(), name)
+            events += _slower(events, sample, name)
             item = judge(name, events, lines, readable=readable)
             if item.probability >= SURE_ENOUGH:
                 sure.add(item.fault)
@@ -171,11 +171,8 @@ class Classifier:
                 events[:], text, item, heard = again, whole, told, anew
         events += self._found_in(item, events, text, heard)
         item = judge(item.name, events, item.notes, words=heard.shares)
-        quiet = with_ordinary(events, heard, list(text))
-        if item.fault is FaultClass.UNKNOWN and quiet != events:
-            told = judge(item.name, quiet, item.notes, words=heard.shares)
-            if told.fault is FaultClass.NO_FAULT:
-                events[:], item = quiet, told
+        if item.fault is FaultClass.UNKNOWN:
+            item = _beside_ordinary(item, events, text, heard)
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, heard, item.name), heard.shares
         return with_words(item, heard, item.name), heard.shares
@@ -237,16 +234,28 @@ def _words_of_all(
     return {fault: sum(words[fault] for words in asked) / len(asked) for fault in asked[0]}
 
 
+def _beside_ordinary(
+    item: LogVerdict, events: list[LogEvent], text: Mapping[int, str], heard: Heard
+) -> LogVerdict:
+    """Health where only alarms that sound logs print too stood against it; else as it was."""
+    quiet = with_ordinary(events, heard, list(text))
+    told = item if quiet == events else judge(item.name, quiet, item.notes, words=heard.shares)
+    if told.fault is not FaultClass.NO_FAULT:
+        return item
+    events[:] = quiet
+    return told
+
+
 def _proof_of_shape(text: Mapping[int, str], name: str) -> LogEvent | None:
     """What shows health by the shape of its lines: steps, a benchmark's rows, counters at zero."""
     return progress_shape(text, name) or benchmark_rows(text, name) or counters_at_zero(text, name)
 
 
-def _slower(events: Sequence[LogEvent], text: Mapping[int, str], name: str) -> list[LogEvent]:
+def _slower(events: Sequence[LogEvent], sample: TextSample, name: str) -> list[LogEvent]:
     """That a job became slower, where it has steps and nothing else is known to hold it."""
     if any(event.signature.part in SPEAKING for event in events):
         return []
-    slower = slower_steps(text, name)
+    slower = slower_steps(sample.lines(), name)
     return [] if slower is None else [slower]
 
 

@@ -16,6 +16,9 @@ _POLL_S = 0.02
 """Between two looks at what paramiko tells nobody: room for more input, the status after the end of
 the output."""
 
+GONE = (paramiko.SSHException, OSError, EOFError)
+"""What paramiko raises where the connection of a channel has ended."""
+
 _LOOK_S = 1.0
 _CHUNK_BYTES = 1 << 15
 
@@ -80,13 +83,13 @@ class Execution:
         try:
             channel = _transport_of(self._client).open_session(timeout=login_timeout_s)
             channel.exec_command(shlex.join(self._command.argv))
-        except (paramiko.SSHException, OSError, EOFError) as exc:
+        except GONE as exc:
             return Outcome.DIED, f"no session: {exc}"
         deadline = time.monotonic() + self._command.deadline_s
         try:
             with self._wakeable() as woken:
                 return self._until_ended(channel, woken, deadline)
-        except (paramiko.SSHException, OSError, EOFError) as exc:
+        except GONE as exc:
             return Outcome.DIED, f"gone before the command ended: {exc}"
         finally:
             _close(channel)
@@ -179,7 +182,7 @@ class Execution:
 
 def _close(channel: paramiko.Channel) -> None:
     """Close a channel; a connection that ended meanwhile has closed it, and its answer stands."""
-    with contextlib.suppress(paramiko.SSHException, OSError, EOFError):
+    with contextlib.suppress(*GONE):
         channel.close()
 
 

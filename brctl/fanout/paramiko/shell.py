@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import paramiko
 
+from brctl.fanout.paramiko.execution import GONE
 from brctl.fanout.paramiko.login import log_in
 from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
@@ -111,7 +112,7 @@ def _resizing(channel: paramiko.Channel, stdout: int) -> Iterator[None]:
 
     def resized(_number: int, _frame: object) -> None:
         columns, rows = _size(stdout)
-        with contextlib.suppress(paramiko.SSHException, OSError):
+        with contextlib.suppress(*GONE):
             channel.resize_pty(columns, rows)
 
     before = signal.signal(signal.SIGWINCH, resized)

@@ -127,10 +127,13 @@ def _change(rows: Sequence[_Row]) -> int | None:
     times = [row.took for row in rows]
     if len(times) < 2 * _STEPS or _is_clock(times):
         return None
+    newest = median(times[-_STEPS:])
+    if newest < _TIMES_SLOWER * min(times):
+        return None  # no place can part them: looking at each would cost a sound log the most
     at = max(range(_STEPS, len(times) - _STEPS + 1), key=lambda place: _sharpness(times, place))
     before, after = _paces(rows, at)
     least = _TIMES_SLOWER * before
-    if min(after, median(times[-_STEPS:])) < least or _parted(times[:at], times[at:]) <= 1:
+    if min(after, newest) < least or _parted(times[:at], times[at:]) <= 1:
         return None
     return None if _has_more_to_do(rows[:at], rows[at:]) else at
 

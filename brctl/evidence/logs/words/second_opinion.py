@@ -156,8 +156,8 @@ def proof_of_words(heard: Heard, source: str, count: int) -> LogEvent | None:
 
 
 def _warns(heard: Heard) -> bool:
-    ordinary = heard.ordinary_lines()
-    return any(states_warning(e.text) and e.number not in ordinary for e in heard.lines)
+    warned = {line.number for line in heard.lines if states_warning(line.text)}
+    return bool(warned) and not warned <= heard.ordinary_lines()
 
 
 def with_ordinary(
