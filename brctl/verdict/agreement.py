@@ -19,6 +19,7 @@ from brctl.model.evidence_kinds import DISKS_CHECK, DRIVER_HANG, SILENT_NODE, SS
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.verdict.belief import BEHAVIOUR
+from brctl.verdict.shared_trouble import without_shared_trouble
 
 _SILENT_LEAF = "topology.leaf.silent"
 
@@ -43,7 +44,7 @@ def agreed(
     sound = _kernel_runs_beside_a_hung_driver(sound)
     sound = _one_witness(sound, advances=stalled is False) if nodes else sound
     by_leaf = _by_leaf(sound, leaves)
-    return _full_everywhere(_by_way(by_leaf, unreached))
+    return without_shared_trouble(_full_everywhere(_by_way(by_leaf, unreached)))
 
 
 def _by_way(

@@ -1,8 +1,8 @@
 """The lab's training job with a bug of somebody's making: run as a rank in place of brctl.training.
 
 Reads `mischief.json` beside the checkpoints at every step; `ranks` says whom it means, `do` what
-happens: one of the functions of this file. It strikes once, at `from_step`, unless it is said to
-last.
+happens: one of the functions of this file or of saboteur_later.py. It strikes once, at `from_step`,
+unless it is said to last.
 """
 
 import ctypes
@@ -30,6 +30,7 @@ from torch import Tensor
 from brctl.lab.site import TRAINER
 from brctl.training import trainer as plain
 from brctl.training.__main__ import main
+from tests.scenarios import saboteur_later
 
 FOR_EVER_S = 3600.0
 
@@ -295,7 +296,7 @@ class Trainer(plain.Trainer):
         mine = mine and int(self._step.item()) + 1 >= told["from_step"]
         if mine and (told["lasts"] or not self._struck):
             self._struck = True
-            deed: Deed = globals()[told["do"]]
+            deed: Deed = globals().get(told["do"]) or getattr(saboteur_later, told["do"])
             deed(self)
             sys.stdout.flush()
 

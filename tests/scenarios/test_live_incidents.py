@@ -19,6 +19,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence, Verdict
 from tests.bench.verdicts.score import Outcome, Share, table
 from tests.scenarios.fleet_incidents import FLEET, FLEET_SET_ASIDE
+from tests.scenarios.later_incidents import LATER, LATER_SET_ASIDE
 from tests.scenarios.live_incidents import OPEN, SET_ASIDE, LiveIncident, forget_mischief
 from tests.scenarios.outside_incidents import OUTSIDE, OUTSIDE_SET_ASIDE
 from tests.scenarios.site import WARM_STEPS, Site, open_site, scenario_lab
@@ -44,6 +45,7 @@ HALVES = {
     "open": OPEN, "set aside": SET_ASIDE,
     "outside": OUTSIDE, "outside set aside": OUTSIDE_SET_ASIDE,
     "fleet": FLEET, "fleet set aside": FLEET_SET_ASIDE,
+    "later": LATER, "later set aside": LATER_SET_ASIDE,
 }  # fmt: skip
 SETTLED = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 FLOORS = {

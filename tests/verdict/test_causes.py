@@ -141,6 +141,30 @@ def test_a_directory_that_is_full_everywhere_names_nobody(
     assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "said"),
+    [
+        (3, 3, (FaultClass.NETWORK_SWITCH, 0)),
+        (3, 2, (FaultClass.NETWORK_IB, 2)),
+        (2, 2, (FaultClass.NETWORK_IB, 2)),
+    ],
+)
+def test_what_all_nodes_have_alike_is_none_of_theirs(
+    nodes: int, waiting: int, said: tuple[FaultClass, int]
+) -> None:
+    """Every port waited for a subnet manager that had died, and all nodes were named HIGH."""
+    chain = [
+        replace(
+            seen(f"n{n}", FaultClass.NETWORK_IB, weight),
+            source="fabric.ibport", subject=Subject(f"n{n}", "nic:mlx5_0"),
+        )
+        for n in range(nodes)
+        for weight in [Weight.CONVICTS if n < waiting else Weight.CLEARS]
+    ]  # fmt: skip
+    (verdict,) = decide(chain, (), DecisionContext(decided_at=NOW))
+    assert (verdict.fault, len(verdict.nodes)) == said
+
+
 def test_two_ranks_that_hang_alike_are_both_named() -> None:
     """Two sources hint at each; that one name comes after the other hides neither."""
     hints = [

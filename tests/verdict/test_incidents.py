@@ -49,11 +49,14 @@ FLOORS = {
     "class right": 0.85, "culprit right": 0.85, "HIGH faults right": 0.95,
     "no-fault HIGH right": 0.97,
 }  # fmt: skip
-NOT_THERE_YET = {"clusters set aside": {"class right": 0.75, "culprit right": 0.65}}
-"""No family set aside was looked at to mend a rule."""
-
-KNOWN_HARM = {"adversary set aside": {"healthy eviction": 1}}
-"""Of the half that nobody looked at to mend a rule (decision 0444)."""
+NOT_THERE_YET = {
+    "clusters set aside": {"class right": 0.75, "culprit right": 0.65},
+    "today set aside": {"class right": 0.75, "culprit right": 0.8},
+    "today": {"culprit right": 0.7},
+    "adversary set aside": {"culprit right": 0.75},
+}
+"""No family set aside was looked at to mend a rule. Two families of `today` have counters without
+an earlier reading, which accuse nobody; what all nodes have alike names none any more (0468)."""
 
 
 @pytest.mark.long
@@ -68,4 +71,4 @@ def test_no_half_of_the_bench_gets_worse(half: str) -> None:
     for name in ("innocents named HIGH", "healthy eviction", "stopped in vain"):
         found = figures[name]
         assert isinstance(found, Share)
-        assert found.right <= KNOWN_HARM.get(half, {}).get(name, 0), f"{half}: {name} {found}"
+        assert found.right == 0, f"{half}: {name} {found}"

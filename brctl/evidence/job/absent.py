@@ -77,7 +77,8 @@ def absent_ranks(
     """Ranks that live but are not where the others wait.
 
     Long work keeps the others waiting and accuses nobody, until their watchdogs end them for it.
-    One that waits for one other rank may wait for a silent node: either is a hint.
+    One that waits for one other rank may wait for a silent node, or for another of those that are
+    missing: either is a hint.
     """
     waiting, absent = who_waits(status, reports)
     busy, left = at_work(status), left_over(status, reports)
@@ -103,7 +104,7 @@ def absent_ranks(
             and _has_stayed(view, status)
             and not waits_for_data(view)
             and view.rank not in busy
-            and not (status.silent and waits_for_one(view))
+            and not ((status.silent or len(nodes) > 1) and waits_for_one(view))
             else Weight.HINTS,
             fault=fault,
             role=Role.ROOT,

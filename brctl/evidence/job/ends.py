@@ -6,6 +6,7 @@ from itertools import dropwhile
 
 from brctl.evidence.job.signals import began_there, crashed, name_of, was_killed, was_told
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
+from brctl.evidence.logs.progress.formats import steps_go_on
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import (
     CRASHED_FIRST,
@@ -30,11 +31,15 @@ _ABORTED = "terminate called after throwing"
 
 
 def is_leaving(view: RankView) -> bool:
-    """Between an exception and the end of its process a rank hangs for nobody: it has crashed."""
+    """Between an exception and the end of its process a rank hangs for nobody: it has crashed.
+
+    One that prints rows of later steps below it has caught it.
+    """
     _, head, message = view.last_words.rpartition(_TRACEBACK)
     lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in message.splitlines()[1:]]
     after = list(dropwhile(lambda line: line.startswith(" "), lines))
-    return bool(head) and not view.stopped_by and len(after) <= LEAVING_LINES
+    goes_on = len(after) > LEAVING_LINES or steps_go_on(after[1:])
+    return bool(head) and not view.stopped_by and not goes_on
 
 
 def ending(status: JobStatus) -> tuple[RankView, ...]:

@@ -50,6 +50,10 @@ GAP_SHARE = 1 / 3
 """Between a straggler and the next rank lies so much of what it costs: ranks that are late in turn
 wait for each other by every amount, and the least of them is no straggler (own)."""
 
+HALF = 0.5
+ROLE_SHARE = 1 / 3
+"""More ranks than that for which the others always waited do other work than they (own)."""
+
 UNREST = 4.0
 """Or less than they do by so many of their own median deviations."""
 
@@ -106,10 +110,11 @@ def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
     late = _late(waits, step_s, change, BUSY_SHARE if busy else GRAVE_SHARE)
     always = change is None and len(status.history.past) >= LEAST_WINDOWS
     faint = () if late or change or always else _faint(waits, step_s)
-    if 2 * len(late) > len(waits.by_rank):
+    most = ROLE_SHARE if always else HALF
+    if len(late) > most * len(waits.by_rank):
         return
     # Half of the ranks against the other half may as well be half of them too quick.
-    sure = change is not None or (not always and 2 * len(late) < len(waits.by_rank))
+    sure = change is not None or (not always and len(late) < HALF * len(waits.by_rank))
     if busy and faint:
         yield _in_turn(faint[0], waits, _BUSY_HOSTS)
         return

@@ -28,6 +28,8 @@ from tests.bench.verdicts import (
     oncall_machines,
     outside,
     second_causes,
+    today,
+    today_set_aside,
     unseen_jobs,
     unseen_machines,
 )
@@ -121,6 +123,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "excused": second_causes.OPEN, "excused set aside": second_causes.SET_ASIDE,
     "clusters": (*clusters.TOLD, *clusters_later.TOLD),
     "clusters set aside": (*clusters_set_aside.TOLD, *clusters_later_set_aside.TOLD),
+    "today": today.TOLD, "today set aside": today_set_aside.TOLD,
 }  # fmt: skip
 
 

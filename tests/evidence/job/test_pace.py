@@ -23,7 +23,7 @@ from brctl.evidence.job.stragglers import stragglers
 from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.jobs.job import example_job
-from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
 JOB = example_job()
@@ -164,6 +164,17 @@ def test_the_least_of_waits_of_every_length_is_no_straggler() -> None:
     apart = _advancing(0.05, 0.42, 0.44, 0.43, 0.45, 0.41, 0.48, 0.46)
     assert not list(stragglers(in_turn))
     assert [e.subject.node for e in stragglers(apart)] == ["n1"]
+
+
+def test_many_that_the_others_always_waited_for_do_other_work_than_they() -> None:
+    """Learners that wait for their actors for half of every step were told of as slow loaders."""
+    window = StepWindow(0, 40, 1.0)
+    roles = _advancing(0.02, 0.02, 0.02, 0.82, 0.84, 0.83, 0.85, 0.81)
+    one = _advancing(0.02, 0.8, 0.82, 0.82, 0.84, 0.83, 0.85, 0.81)
+    past = StepHistory(past=(window,) * 5, recent=window, last=window)
+    assert not list(stragglers(replace(roles, history=past)))
+    assert [e.subject.node for e in stragglers(replace(one, history=past))] == ["n1"]
+    assert len(list(stragglers(roles))) == 3
 
 
 def test_hosts_with_too_much_to_do_make_no_straggler_of_who_was_late_a_while() -> None:

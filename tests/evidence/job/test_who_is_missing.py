@@ -291,6 +291,14 @@ def test_stages_that_wait_for_another_are_not_missing() -> None:
     assert {node for node, _ in convicted(assess_job(alone, ()))} == {JOB.node_of(2)}
 
 
+def test_of_several_stages_that_all_wait_for_another_none_is_convicted() -> None:
+    """Two that both sent had stopped four, and all four were named HIGH."""
+    sends = {"phase": "forward", "stack": ("distributed_c10d.py:send", "train.py:main")}
+    found = assess_job(stalled({2: sends, 3: sends}), ())
+    assert not convicted(found)
+    assert {e.subject.node for e in found if e.weight is Weight.HINTS} >= {"n3", "n4"}
+
+
 @pytest.mark.parametrize("outcome", [Outcome.COMMAND_TIMED_OUT, Outcome.DIED])
 def test_a_stage_may_wait_for_a_node_where_a_login_worked_and_then_hung(outcome: Outcome) -> None:
     """Its ranks may hang as well, or one command took long there: neither is named."""

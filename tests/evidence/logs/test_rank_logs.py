@@ -21,3 +21,18 @@ def test_what_most_ranks_say_names_a_node_only_where_it_is_one_nodes(
     ]
     found = assess_log_lines(words)
     assert {item.subject.node for item in found if item.role is Role.ROOT} == named
+
+
+@pytest.mark.parametrize(("nodes_that_say_it", "named"), [(2, {"n9"}), (4, {""})])
+def test_what_the_ranks_of_many_nodes_say_names_none_of_them(
+    nodes_that_say_it: int, named: set[str]
+) -> None:
+    """Half of a job found no rank 0, and the first node of that half was named for it."""
+    text = "[c10d] The client socket has timed out after 60000ms while trying to connect to (h, 2)."
+    first = 16 - 8 + 1
+    words = [
+        RankLog(n - 1, f"n{n}", text if first <= n < first + nodes_that_say_it else "", None, True)
+        for n in range(1, 17)
+    ]
+    found = assess_log_lines(words)
+    assert {item.subject.node for item in found if item.role is Role.ROOT} == named

@@ -73,7 +73,7 @@ def _of_paths(
     status: JobStatus, paths: Paths, slow: Evidence | None, weight: Weight
 ) -> tuple[Evidence, ...]:
     """The nodes whose paths are all bad, else the one slow path, else what no node explains."""
-    if nodes := _centres(paths):
+    if nodes := [node for node in _centres(paths) if not paths.is_reached(node)]:
         return tuple(_of_node(node, paths, weight) for node in nodes)
     if slow is not None:
         return (slow,)
@@ -213,9 +213,13 @@ def _of_node(node: str, paths: Paths, weight: Weight) -> Evidence:
 
 
 def _weight_of_none(status: JobStatus, paths: Paths) -> Weight:
-    """Every rank waits, and packets of some path are not acknowledged: the job waits for that."""
+    """Every rank waits, and packets of some path are not acknowledged: the job waits for that.
+
+    Before their first step ranks wait for each other as well, whatever they call it.
+    """
     phases = {view.phase for view in status.ranks if view.alive}
-    waits = bool(status.stalled) and phases == {WAITING_PHASE}
+    together = phases == {WAITING_PHASE} or (bool(phases) and status.step is None)
+    waits = bool(status.stalled) and together
     return Weight.CONVICTS if waits and paths.dead else Weight.HINTS
 
 

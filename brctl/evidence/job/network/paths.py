@@ -54,17 +54,24 @@ class Paths:
 
     Attributes:
         dead: Those of the bad ones on which nothing is acknowledged.
+        answered: Those on which packets, however few, are acknowledged, and that are not bad.
         busy: Those that are late, by no more than a busy host may explain, and are not bad.
     """
 
     seen: Mapping[str, frozenset[str]]
     trouble: Mapping[frozenset[str], str]
     dead: frozenset[frozenset[str]] = frozenset()
+    answered: frozenset[frozenset[str]] = frozenset()
     busy: Mapping[frozenset[str], str] = field(default_factory=dict)
 
     def bad_peers(self, node: str) -> tuple[str, ...]:
         """Those of its peers to which its path is bad."""
         return tuple(sorted(p for p in self.seen[node] if frozenset({node, p}) in self.trouble))
+
+    def is_reached(self, node: str) -> bool:
+        """Whether some peers' packets arrive where those of all the bad ones do not."""
+        bad = {pair for pair in self.trouble if node in pair}
+        return bad <= self.dead and any(node in pair for pair in self.answered)
 
     def count(self) -> int:
         """Paths of which enough is known to tell."""
@@ -134,7 +141,14 @@ def paths_between(
                 seen.setdefault(one, set()).add(other)
     dead = frozenset(frozenset({end.source, end.peer}) for end in ends if _is_dead(end))
     busy = {pair: words for pair, words in busy.items() if pair not in trouble}
-    return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble, dead, busy)
+    answered = {frozenset({end.source, end.peer}) for end in ends if end.delay_ms is not None}
+    return Paths(
+        {node: frozenset(peers) for node, peers in seen.items()},
+        trouble,
+        dead,
+        frozenset(answered - trouble.keys()),
+        busy,
+    )
 
 
 def _is_dead(end: PathEnd) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.job.ends import ending
+from brctl.evidence.job.signals import was_killed
 from brctl.evidence.job.status import WAITING_PHASE
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK
@@ -30,7 +31,7 @@ def of_this_job(
 
 
 def _groups(reports: Iterable[NodeReport]) -> Mapping[str, tuple[str, ...]]:
-    """The control groups of each node's ranks."""
+    """The control groups of each node's ranks that live."""
     return {
         report.node: tuple(m.value for m in report.named(GROUP) if isinstance(m.value, str))
         for report in reports
@@ -42,11 +43,24 @@ def _kill(item: Evidence, status: JobStatus, groups: Sequence[str]) -> Evidence:
         return item
     ranks = [view for view in status.ranks if view.node == item.subject.node]
     found = _KILLED_IN.search(item.raw)
-    if found and groups and not any(_is_within(group, found["group"]) for group in groups):
+    if found and groups and not _is_the_jobs(found["group"], groups, ranks):
         return _context(item, f"in {found['group']}, which is no group of the job")
     if ranks and status.stalled is False and all(view.alive for view in ranks):
         return _context(item, f"the job's {len(ranks)} ranks on {item.subject.node} go on")
     return item
+
+
+def _is_the_jobs(killed_in: str, groups: Sequence[str], ranks: Sequence[RankView]) -> bool:
+    """Whether a process was killed in a group of the job's ranks on its node.
+
+    Of a rank that was killed nobody reads the group any more; it stood beside the others'.
+    """
+    if any(_is_within(group, killed_in) for group in groups):
+        return True
+    beside = killed_in.rpartition("/")[0]
+    return any(map(was_killed, ranks)) and any(
+        beside and group.rpartition("/")[0].endswith(beside) for group in groups
+    )
 
 
 def _is_within(rank_group: str, killed_in: str) -> bool:

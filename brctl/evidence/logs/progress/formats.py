@@ -5,7 +5,7 @@ of `of` in it; `loss`; the time of a step as `step_s`, `step_ms`, or `rate` in s
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.evidence.logs.progress.shape import newest_counter
 
@@ -67,3 +67,13 @@ def patterns_of(name: str, own: str = "") -> Sequence[tuple[str, Sequence[str]]]
 def step_of_any_shape(text: str) -> int | None:
     """The newest step of lines that no format reads: a number that climbs from line to line."""
     return newest_counter(re.split(r"[\r\n]+", text)[1:])
+
+
+_ROWS = tuple(re.compile(row) for rows in FORMATS.values() for row in rows if "<step>" in row)
+
+
+def steps_go_on(lines: Iterable[str]) -> bool:
+    """Whether rows of training steps stand in some lines, a later step below an earlier one."""
+    found = (next(filter(None, (row.search(line) for row in _ROWS)), None) for line in lines)
+    steps = [int(match["step"]) for match in found if match]
+    return len(steps) > 1 and steps[-1] > steps[0]

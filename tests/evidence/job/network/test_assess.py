@@ -376,3 +376,17 @@ def test_a_dead_path_that_every_rank_waits_for_is_what_stops_the_job() -> None:
         status = JobStatus(job, ranks, 40, 70.0, stalled=True, silent=())
         (item,) = assess_network(status, found)
         assert (item.subject.node, item.weight) == ("", weight)
+
+
+def test_a_node_that_some_peers_reach_is_not_cut_off_from_the_others() -> None:
+    """Half of the job sat in another network, and the node of rank 0 was named for it."""
+    job = fleet(6)
+    quiet = {"segments": 14.0, "segments_now": 0.0, "lost": 0.0}
+    near = {("g01", peer): quiet for peer in ("g02", "g03")}
+    far = {(peer, "g01"): {**STUCK, **quiet} for peer in ("g04", "g05", "g06")}
+    found = reports(job, [*near, *far], {**near, **far})
+    ranks = tuple(RankView(n, job.nodes[n], alive=True, phase="start") for n in range(6))
+    status = JobStatus(job, ranks, None, 70.0, stalled=True, silent=())
+    (item,) = assess_network(status, found)
+    assert (item.subject.node, item.fault) == ("", FaultClass.NETWORK_SWITCH)
+    assert item.weight is Weight.CONVICTS

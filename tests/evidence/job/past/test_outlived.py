@@ -59,6 +59,23 @@ def test_a_kill_counts_when_it_was_in_the_jobs_own_group(
     assert (found.weight is Weight.CONVICTS) is is_the_jobs
 
 
+@pytest.mark.parametrize(
+    ("killed_in", "is_the_jobs"), [("/job/2", True), ("/system.slice/backup.service", False)]
+)
+def test_a_killed_rank_whose_group_nobody_reads_any_more_stood_beside_the_others(
+    killed_in: str, is_the_jobs: bool
+) -> None:
+    """Each rank had a group of its own, and the killed one's was "no group of the job"."""
+    item = against("host.kernel.oom_container", FaultClass.CPU_OOM, KILL.format(killed_in))
+    ranks = tuple(
+        replace(v, alive=v.rank != 2, exit_status=-9 if v.rank == 2 else None)
+        for v in status().ranks
+    )
+    ended = status(stalled=True, ranks=tuple(replace(v, node="n3") for v in ranks))
+    (found,) = of_this_job([item], ended, groups("/sys/fs/cgroup/job/3"))
+    assert (found.weight is Weight.CONVICTS) is is_the_jobs
+
+
 def test_a_kill_beside_ranks_that_all_go_on_was_not_theirs() -> None:
     item = against("host.kernel.oom", FaultClass.CPU_OOM, "Out of memory: Killed process 7 (x)")
     (found,) = of_this_job([item], status(), [])
@@ -130,6 +147,14 @@ def test_a_rank_that_passed_on_anothers_exception_is_looked_at_again(last: str) 
     assert said_in_passing(evidence, ending)
     assert not said_in_passing(evidence, replace(ending, stalled=True))
     assert not said_in_passing((), status())
+
+
+def test_a_rank_that_prints_later_steps_below_its_traceback_has_caught_it() -> None:
+    """A metrics socket broke, and three rows of steps stood below its traceback."""
+    views = status().ranks
+    for rows, is_ending in (("step 41 loss 2.1\nstep 42 loss 2.0\n", False), ("step 41\n", True)):
+        caught = (*views[:2], replace(views[2], last_words=RAISED + rows), *views[3:])
+        assert said_in_passing((), status(ranks=caught)) is is_ending
 
 
 HANDLED = RAISED.replace("torch.OutOfMemoryError", "ImportError: flash_attn, falling back")
