@@ -42,7 +42,7 @@ _SLURM_ROWS = (
 
 _FLUX_ROWS = (
     root(F.NODE_FAILURE, "flux.node-lost", ("type=node-failure", "lost contact with job shell", "->offline due to", "->lost due to"), 0.86, "Flux brokers and job exceptions",
-         r"exception type=node-failure|lost contact with job shell on (?P<host>[\w.-]+)|\b(?P<host2>[\w.-]+) \(rank \d+\) transitioned from \w+->(?:LOST|OFFLINE) due to"),
+         r"exception type=node-failure|lost contact with job shell on (?P<host>[\w.-]+)|(?<![\w.-])(?P<host2>[\w.-]{1,64}) \(rank \d+\) transitioned from \w+->(?:LOST|OFFLINE) due to"),
 )  # fmt: skip
 
 _K8S_ROWS = (
