@@ -41,7 +41,7 @@ _SCHEDULER = (
     root(FaultClass.NODE_FAILURE, "slurm.node-state", ("down*", "drain", "not responding", "reason=", "node_fail", "node fail", "unexpectedly rebooted", "low realmemory", "kill task failed", "prolog error", "epilog error", "launch failed", "duplicate jobid"), 0.72, _SLURM,
          r"\b(?:down|fail|unk)\*\s|Reason=(?:Not responding|Node unexpectedly rebooted|NHC|Low RealMemory|Low socket|gres/gpu count|Prolog error|Epilog error|Duplicate jobid)|gres/gpu count reported lower than configured|NODE_FAIL\b|error: Nodes \S+ not responding"),
     root(FaultClass.NODE_FAILURE, "slurm.node-listed-down", "state=", 0.62, _SLURM + ": its reason stands in another row",
-         r"\bState=\S*(?:DOWN|FAIL|NOT_RESPONDING)", part=Part.GENERIC),
+         r"\bState=\S{0,60}?(?:DOWN|FAIL|NOT_RESPONDING)", part=Part.GENERIC),
     root(FaultClass.ENVIRONMENT_MISMATCH, "slurm.daemon-start", "fatal:", 0.8, _SLURM,
          r"\bslurm(?:d|ctld|dbd)(?:\[\d+\])?: (?:slurm\w+: )?fatal: (?!can't stat gres\.conf file|Could not establish a configuration source|Incomplete job state save file)", origin=Origin.INFRA),
     root(FaultClass.CPU_OOM, "slurm.memory", ("out_of_me", "oom_kill", "oom-kill", "exceeded memory limit", "exceeded job memory limit", "0:125", "memory efficiency", "exceeded step memory", "out of memory", "virtual memory limit"), 0.9, _SLURM,

@@ -56,7 +56,7 @@ _DATA_ROWS = (
           "unidentifiedimageerror", "cannot identify image", "timed out", "stalled", "corrupt", "truncated", "arrowinvalid", "jsondecodeerror",
           "readerror", "index file", "invalid record", "invalid sample", "exhausted"), 0.68,
          "dataset library texts",
-         r"(?!.*\.(?:sif|simg|iso|qcow2)\b)(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not|[Ee]xception) (?:to |while |in |during |when )?(?:the )?(?:load|read|open|decod|pars|fetch|tokeniz|collat)\w* (?:\w+ ){0,3}(?:dataset|sample|shard|batch|example|image|parquet|tfrecord|jsonl|data ?loader|arrow|tar)|"
+         r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not|[Ee]xception) (?:to |while |in |during |when )?(?:the )?(?:load|read|open|decod|pars|fetch|tokeniz|collat)\w* (?:\w+ ){0,3}(?:dataset|sample|shard|batch|example|image|parquet|tfrecord|jsonl|data ?loader|arrow|tar)(?!.*\.(?:sif|simg|iso|qcow2)\b)|"
          r"Caught \w+(?:Error|Exception) in (?:DataLoader|pin memory)|pin memory thread exited|"
          r"[Uu]nidentifiedImageError|cannot identify image file|(?:dataset|data ?loader|data worker)\w* .{0,30}(?:timed? ?out|stalled|hung|corrupt|exhausted|died|crashed)|"
          r"(?:corrupt|truncat|invalid)\w* (?:\w+ ){0,2}(?:sample|record|tfrecord|parquet|jsonl|image|shard|tar)|ArrowInvalid|"
