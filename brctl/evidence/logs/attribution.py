@@ -85,6 +85,9 @@ HARD_STOPS = frozenset(
 )
 """After these the processes are being killed; before the signal arrives they may still speak."""
 
+TAKEN_BACK = frozenset({"cloud.taken-back", "slurm.preempted-by-job"})
+"""Notices of a cloud: what becomes of the node afterwards was announced."""
+
 BARE_STOPS = frozenset({"slurm.cancelled", "slurm.step-cancelled", "signal.term"})
 """Stops that name no reason."""
 
@@ -150,6 +153,8 @@ def _explains(other: Weighed, item: Weighed, window_s: float) -> bool:
         return False
     if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
         return False
+    if _was_announced(item, other):
+        return False
     if CATALOGUE[item.fault].produces(other.fault) and not _says_more(other, item):
         return False
     if is_before(item.event, other.event) and _keeps_others_waiting(item, other):
@@ -184,6 +189,13 @@ def _failed_before_it_was_missed(part: Weighed, node: Weighed) -> bool:
         return False
     speaks = part.event.signature.physical and part.weight >= CREDIBLE
     return speaks and not is_before(node.event, part.event)
+
+
+def _was_announced(notice: Weighed, node: Weighed) -> bool:
+    """Whether a cloud told that it takes a machine back before its node was missed."""
+    if node.fault is not F.NODE_FAILURE or node.event.signature.physical:
+        return False
+    return notice.event.signature.name in TAKEN_BACK and is_before(notice.event, node.event)
 
 
 def _keeps_others_waiting(item: Weighed, other: Weighed) -> bool:

@@ -43,7 +43,7 @@ _ZERO_BEHIND = re.compile(
     re.IGNORECASE,
 )
 _NONE_BEFORE = re.compile(
-    r"(?:^|[,;|]|\b(?:with|had|has|have|found|and|saw|were|was))\s*0\s+$|(?:^|[,;|:]|\b(?:with|had|has|have|found|and|saw|were|was))\s*(?:no|zero|without any)\s+$",
+    r"(?:^|[,;|]|\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?):?|\b(?:with|had|has|have|found|and|saw|were|was))\s*0\s+$|(?:^|[,;|:]|\b(?:with|had|has|have|found|and|saw|were|was))\s*(?:no|zero|without any)\s+$",
     re.IGNORECASE,
 )
 _COUNTED = (
@@ -79,6 +79,26 @@ def is_quiet_row(text: str) -> bool:
     if _ENDS_COUNTED.search(label):
         return _is_count(label, row)
     return MUST_BE.search(label) is None
+
+
+_FALLS_SHORT = re.compile(
+    r"\b(?:could be|should be|expected|instead of|down(?:graded|shifted|trained))\b|\b(?:is|are|was|were) not\b",
+    re.IGNORECASE,
+)
+
+
+def falls_short(text: str) -> bool:
+    """Whether a line tells beside what there is what there ought to be: `2x (Could be 4X)`."""
+    return _FALLS_SHORT.search(text) is not None
+
+
+_AVERTED = re.compile(r"\b(?:avoid|prevent|against|in case of)\s+(?:\w+ )?$", re.IGNORECASE)
+
+
+def is_averted(match: re.Match[str]) -> bool:
+    """Whether what a rule matched is what its line wants to keep from happening."""
+    before = match.string[max(0, match.start() - _NEAR) : match.start()]
+    return _AVERTED.search(before) is not None
 
 
 def is_missed(label: str) -> bool:

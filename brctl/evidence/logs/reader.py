@@ -10,8 +10,19 @@ from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
 from brctl.evidence.logs.progress.rows import StepRows
-from brctl.evidence.logs.quiet_rows import counts_nothing, is_option, is_quiet_row
-from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
+from brctl.evidence.logs.quiet_rows import (
+    counts_nothing,
+    falls_short,
+    is_averted,
+    is_option,
+    is_quiet_row,
+)
+from brctl.evidence.logs.severity import (
+    goes_on_without,
+    is_below_warning,
+    is_caught_by_library,
+    states_warning,
+)
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
@@ -38,8 +49,8 @@ QUOTED = 1000
 _START = 3
 """Characters of an anchor that are looked up before it is searched for."""
 
-_GUESS_NEAR = 16
-"""Characters before a match in which the word stands that joins it to another guess."""
+_GUESS_NEAR = 40
+"""Characters before a match in which stands that it is one guess of several, or long past."""
 
 TRACEBACK_LINES = 400
 """A final line further than this from its `Traceback` head belongs to something else."""
@@ -55,12 +66,15 @@ _SYSLOG_HOST = re.compile(
 )
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _UPTIME = re.compile(r"^.{0,80}?\[ *(?P<uptime>\d{1,9}\.\d{6})\]")
-_OTHER_GUESS = re.compile(r",? or \w")
+_OTHER_GUESS = re.compile(r",? or \w|[^.;:?]{0,24}\?(?:\s|$)")
 _AN_ERROR = re.compile(
     r"^(?!.*[Ww]arning\b)(?:|.*[\[ ])(?:ERROR|CRITICAL|FATAL)\b[\] :|-].*\w=|"
     r"Error: .{0,40}out of memory"
 )
-_GUESS_BEFORE = re.compile(r"\bor (?:was |were |got |is |been )?$")
+_GUESS_BEFORE = re.compile(
+    r"\bor (?:was |were |got |is |been )?$|\b(?:maybe|perhaps|possibly)\b[^.;:]{0,16}$|"
+    r"\b(?:last|previous|earlier|prior) (?:attempt|run|job)\b[^|;]{0,24}$"
+)
 _JUMP = replace(
     root(FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74,
          "ByteRobust section 4.1: the 5x rule", origin=Origin.USER),
@@ -237,7 +251,7 @@ class LineReader:
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
             if row is not None:
                 found = [pair for pair in found if _stands_beside(row, pair[0], text)]
-        if is_caught_by_library(text):
+        if is_caught_by_library(text) or goes_on_without(text):
             found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
         if is_below_warning(text):
             found = [pair for pair in found if pair[0].part is not Part.GENERIC]
@@ -389,17 +403,18 @@ def _stands_beside(harmless: Signature, other: Signature, text: str) -> bool:
 
 def _only_looks_well(signature: Signature, text: str) -> bool:
     """Whether a line of alarm has the words of a success: `Local abort completed successfully`."""
-    strong = signature.part is Part.HEALTHY and signature.strength >= GOES_ON
-    return strong and is_alarming(text)
+    if signature.part is not Part.HEALTHY:
+        return False
+    return (signature.strength >= GOES_ON and is_alarming(text)) or falls_short(text)
 
 
 def _names_only(signature: Signature, match: re.Match[str]) -> bool:
-    """Whether a row that accuses matched the name of a counter at zero, or of an option."""
+    """Whether a row that accuses matched a counter's name at zero, an option or what is averted."""
     if signature.part not in _ACCUSING:
         return False
     if is_quiet_row(match.string) or counts_nothing(match):
         return True
-    return not signature.physical and is_option(match)
+    return not signature.physical and (is_option(match) or is_averted(match))
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:
@@ -421,7 +436,7 @@ def _first_match(pattern: re.Pattern[str], texts: Iterable[str]) -> re.Match[str
 
 
 def _is_one_guess(match: re.Match[str]) -> bool:
-    """Whether the line offers other causes beside the matched one: who wrote it did not know."""
+    """Whether the line offers other causes beside the matched one, asks, or tells of an old run."""
     start = max(0, match.start() - _GUESS_NEAR)
     before = _GUESS_BEFORE.search(match.string, start, match.start())
     return before is not None or _OTHER_GUESS.match(match.string, match.end()) is not None

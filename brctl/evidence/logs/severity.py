@@ -49,6 +49,17 @@ def is_caught_by_library(text: str) -> bool:
     return _STARTS_OTHERS.search(match["name"] or match["name2"]) is None
 
 
+_GOES_ON = re.compile(
+    r"\b[Ss]kip(?:s|ped|ping)? (?:the )?(?:import|load)\w*|, (?:skipping|ignoring|continuing|disabling|defaulting)\b|\b(?:is|are|will be) (?:therefore )?disabled\b|\bcontinu(?:e|ing) without\b|\bfall(?:ing|s)? back (?:to|on)\b|"
+    r"\busing (?:the )?(?:un\w+|slow\w*|naive|native|default|pure|eager|\w+ \w+ instead|\w+ instead)\b|\bsome optimi[sz]ations will not be enabled"
+)
+
+
+def goes_on_without(text: str) -> bool:
+    """Whether a line says what its program does instead of what it lacks."""
+    return _GOES_ON.search(text) is not None
+
+
 def is_below_warning(text: str) -> bool:
     """Whether a line states a level below a warning and none above it: it may quote another line."""
     start = text[:_LOOKED_AT]

@@ -44,6 +44,9 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
     (re.compile(r"(?:.*\.)?(?:UnpicklingError|SafetensorError|BadZipFile)"),
      root(FaultClass.STORAGE_CHECKPOINT, "python.broken-file", "error", 0.72, _SOURCE)),
     (CHECKPOINT_TYPE, FAILED_CHECKPOINT),
+    (re.compile(r"(?:.*\.)?(?:hadoop|hdfs)\..*"), _STORAGE),
+    (re.compile(r"(?:decord|av|soundfile|lmdb|webdataset|pandas\.errors|PIL|petastorm|litdata)\b.*\.\w*(?:Error|Exception)"),
+     root(FaultClass.DATA_LOADER, "python.data-library", "error", 0.68, _SOURCE + ": raised by a library that reads samples")),
     (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|zlib\.error|LZMAError|BadGzipFile|CorruptedError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
      root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.65, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError)"),
@@ -74,14 +77,27 @@ _MISUSE = (
 
 _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
     (re.compile(r"\bMASTER_(?:ADDR|PORT)\b|\bmaster_port is required|\bcoordinator_address\b|rendezvous (?:endpoint|backend)|RendezvousParameters|initializing torch\.distributed using|\bhostfile\b|OMPI_COMM_WORLD|--ntasks-per-node|"
+                r"\b(?:LOCAL_|NODE_)RANK\b|nproc_per_node|!= ?WORLD_SIZE\b|world_size set by init_process_group|tcp ?store with \d+ workers|[Nn]umber of processes must be|"
                 r"(?:[Mm]esh|desired GPUs).{0,40}(?:bigger|less|larger) than .{0,24}world size|unsupported gloo device|RPC worker name \S+ is not unique|(?:parallel|update) group (?:is )?already initialized|launch distributed training with"),
      root(FaultClass.NCCL_CONFIG, "python.says-launch", "error", 0.74, _WORDS_SOURCE)),
     (re.compile(r"(?:is|are|been|not) (?:not )?installed|\b[Pp]lease (?:\w+ )?(?:install|upgrade|update|downgrade|build|compile)\b|\b(?:pip3?|conda|apt(?:-get)?) install\b|requires? (?:[\w.-]+ ){0,4}(?:version (?:>=?|<=?|==|at least)? ?|>=|<=|==) ?v?\d|"
-                r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible|do(?:es)?(?:n't| not) match)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
-                r"(?:GPU|CUDA|ROCm|cuDNN|NCCL)(?: \w+)? (?:is|are) (?:not available|required)|no (?:CUDA )?GPUs? (?:found|available|detected)|requires? (?:an? )?(?:NVIDIA |CUDA |AMD )?(?:GPU|CUDA|compute capability)|compute capability|has no kernel for"),
+                r"(?:version|release) .{0,40}(?:not supported|too (?:old|new)|is required|mismatch|incompatible|do(?:es)?(?:n't| not) match)|minimum (?:required |supported )?version|(?:not|without) (?:been )?compiled|(?:CUDA|C\+\+|custom) extension .{0,60}not found|implementation for device \S{1,12} not found|not (?:built|compiled) with|not available in (?:this|your) (?:build|environment|version)|"
+                r"(?:GPU|CUDA|ROCm|cuDNN|NCCL)(?: \w+)? (?:is|are) (?:not available|required)|no (?:CUDA )?GPUs? (?:found|available|detected)|requires? (?:an? )?(?:NVIDIA |CUDA |AMD )?(?:GPU|CUDA|compute capability)|compute capability|has no kernel for|[Yy]our setup doesn't support (?:bf16|fp16|tf32)"),
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.says-environment", "error", 0.78, _WORDS_SOURCE)),
     (re.compile(r"requires? [\w-]{1,40}(?:>=?|<=?|==)\d|\blib\w+\.so\b[\w.]*.{0,40}(?:not found|cannot|can't|missing|invalid)|(?:load|open|find) [\w ]{0,24}shared library|does not recognize this architecture"),
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.says-library", "error", 0.74, _WORDS_SOURCE)),
+    (re.compile(r"\bzero_pp_rank_|checkpoints? (?:paths|files|shards) are missing|but found \d+ files"),
+     root(FaultClass.STORAGE_CHECKPOINT, "python.says-incomplete", "error", 0.7, _WORDS_SOURCE + ": a checkpoint without some of its files")),
+    (re.compile(r"[Nn]ot enough (?:free )?disk space|[Nn]o space left on"),
+     root(FaultClass.DISK_FULL, "python.says-full", "error", 0.84, _WORDS_SOURCE)),
+    (re.compile(r"[Hh]ash(?:es)? (?:not matching|mismatch|differs?) (?:across|between) (?:DP |data[- ]parallel )?(?:replicas|ranks)"),
+     root(FaultClass.SILENT_CORRUPTION, "python.says-replicas-differ", "error", 0.74, "Megatron's check of the parameters of replicas")),
+    (re.compile(r"^(?!.*checkpoint tag).*(?:\b(?:differ\w*|inconsistent|mismatch\w*|not (?:the )?(?:same|equal|identical|consistent)) (?:across|between|among|on) (?:all )?(?:hosts|ranks|processes|workers)\b|\brank \d+ differs from rank \d)"),
+     root(FaultClass.HANG_MISMATCH, "python.says-ranks-differ", "error", 0.7, _WORDS_SOURCE)),
+    (re.compile(r"(?<!['\"])\b(?:nan|NaN|NAN)s?\b(?!['\"_])|\b[Nn]on-?finite|grad_?scale is too small|[Ll]oss scale .{0,24}(?:minimum|too small)"),
+     root(FaultClass.NUMERIC_NAN, "python.says-nan", "error", 0.78, _WORDS_SOURCE, origin=Origin.USER)),
+    (re.compile(r"IteratorGetNext\b|\bParse(?:Single)?Example|^Feature: \S+ \(data type|^Trailing data$|^Expected object or value$|[Nn]ot decodable|\bmmap an empty file"),
+     root(FaultClass.DATA_LOADER, "python.says-sample", "error", 0.7, "input pipelines of TensorFlow and readers of speech")),
     (re.compile(rf"{_CHECKPOINT}.{{0,80}}{_BROKEN}|{_BROKEN}.{{0,60}}{_CHECKPOINT}", re.IGNORECASE),
      root(FaultClass.STORAGE_CHECKPOINT, "python.says-checkpoint", "error", 0.66, _WORDS_SOURCE)),
     (re.compile(rf"{_DATA}s?\b.{{0,60}}(?:{_BROKEN}|is empty|are empty|exhausted|has no (?:samples|rows|data)|too short)|{_BROKEN}.{{0,40}}\b{_DATA}|num_samples should be a positive", re.IGNORECASE),
@@ -93,7 +109,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Signature], ...] = (
 )  # fmt: skip
 
 _DATA_FRAME = re.compile(
-    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|(?:^|/)data/|(?:^|/)PIL/|torchvision/(?:io|datasets)|(?:^|/)(?:decord|cv2|av|soundfile|librosa|h5py|lmdb|webdataset|pyarrow|tarfile|petastorm|nvidia/dali|streaming/base|litdata|torchdata|ffcv|energon|grain|seqio|tifffile|nibabel|pydicom)\b",
+    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|(?:^|/)data/(?!(?:template|formatter|parser|config|args)\w*\.py)|(?:^|/)PIL/|torchvision/(?:io|datasets)|(?:^|/)(?:decord|cv2|av|soundfile|librosa|h5py|lmdb|webdataset|pyarrow|tarfile|petastorm|nvidia/dali|streaming/base|litdata|torchdata|ffcv|energon|grain|seqio|tifffile|nibabel|pydicom)\b",
     re.IGNORECASE,
 )
 _SAVE_FRAME = re.compile(
@@ -145,8 +161,9 @@ def classify_final(
     """
     if _CUT_SHORT.fullmatch(type_name) and (in_traceback or _RAN_OUT.search(words)):
         return _cut_short(type_name, frames, words)
-    if passes_on(type_name, words):
-        return PASSED_ON
+    known = _by_type_and_words(type_name, words, frames)
+    if known is not None:
+        return known
     signature = next(row for pattern, row in _TABLE if pattern.fullmatch(type_name))
     if signature.fault is FaultClass.USER_CODE:
         inner = frames[-4:]
@@ -160,6 +177,19 @@ def classify_final(
     if not in_traceback and signature.name in _NEEDS_FRAMES:
         return _NAMED if _NAMED_TYPES.fullmatch(type_name) else _BARE
     return signature
+
+
+def _by_type_and_words(type_name: str, words: str, frames: tuple[str, ...]) -> Signature | None:
+    """What a type says only together with its words or with the file that raised it."""
+    if passes_on(type_name, words):
+        return PASSED_ON
+    if _STATUS_TYPE.fullmatch(type_name) and _OF_OTHERS.match(words):
+        return _VICTIM
+    if type_name == "KeyError" and _LAUNCH_KEY.fullmatch(words):
+        return _LAUNCH
+    if type_name in _OF_LOOK_UPS and any(map(_KNOWS_MODELS.search, frames[-4:])):
+        return _OLD_LIBRARY
+    return None
 
 
 def _cut_short(type_name: str, frames: tuple[str, ...], words: str) -> Signature:
@@ -195,6 +225,25 @@ _CODE_ALONE = re.compile(
 _NAMED_TYPES = re.compile(
     rf"{_CODE_ALONE.pattern}|(?:.*\.)?(?:ValueError|AssertionError|ValidationError)"
 )
+
+_STATUS_TYPE = re.compile(r"(?:.*\.)?(?:Xla|Jax)RuntimeError")
+_OF_OTHERS = re.compile(r"(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED)\b")
+"""Status codes with which XLA tells that another task is gone or did not answer."""
+
+_OF_LOOK_UPS = frozenset({"KeyError", "ValueError"})
+_LAUNCH_KEY = re.compile(
+    r"'(?:MASTER_(?:ADDR|PORT)|(?:LOCAL_|NODE_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|SLURM_\w+|OMPI_\w+)'"
+)
+_LAUNCH = root(
+    FaultClass.NCCL_CONFIG, "python.launch-variable", "error", 0.76, "what launchers set"
+)
+"""A key of `os.environ` that no launcher set."""
+
+_KNOWS_MODELS = re.compile(r"transformers/models/auto/\w+\.py$")
+_OLD_LIBRARY = root(
+    FaultClass.ENVIRONMENT_MISMATCH, "python.old-library", "error", 0.76,
+    "transformers: a model type that this release does not know", origin=Origin.USER,
+)  # fmt: skip
 
 _CUT_SHORT = re.compile(r"(?:.*\.)?(?:EOFError|UnpicklingError|BadZipFile)")
 _RAN_OUT = re.compile(r"Ran out of input|pickle data was truncated|not a zip file")

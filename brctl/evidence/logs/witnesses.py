@@ -14,6 +14,7 @@ NODE_SILENT = "witness.node-silent"
 PEER_GONE = "witness.peer-gone"
 QUEUE_FLUSHED = "witness.queue-flushed"
 WORKER_STOPPED = "witness.worker-stopped"
+UNCLEAN_BOOT = "witness.unclean-boot"
 
 SIGNATURES = (
     aside(Part.VICTIM, NODE_SILENT,
@@ -33,6 +34,9 @@ SIGNATURES = (
     aside(Part.VICTIM, WORKER_STOPPED, ("is killed by signal: terminated", "is killed by signal: 15"),
           "PyTorch: a loader's worker that somebody asked to stop",
           r"worker \(pid(?:\(s\))? (?P<pid>\d+)\) is killed by signal: (?:Terminated|15\b)"),
+    aside(Part.VICTIM, UNCLEAN_BOOT, "uncleanly shut down",
+          "systemd-journald: the machine went down without a shutdown before this boot, and nobody wrote why",
+          r"/system[\w@-]*\.journal corrupted or uncleanly shut down"),
 )  # fmt: skip
 
 WITNESSES = frozenset(signature.name for signature in SIGNATURES)

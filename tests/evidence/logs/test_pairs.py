@@ -38,6 +38,13 @@ def test_a_part_that_complains_after_its_node_was_missed_did_not_take_it() -> No
     assert classify(log=[NODE_GONE, SUPPLY]).fault is FaultClass.NODE_FAILURE
 
 
+def test_a_node_that_its_cloud_took_back_did_not_fail() -> None:
+    """The notice came first; one that comes after the node was missed explains nothing."""
+    notice = "agent q17: EventType: Preempt, NotBefore: 04:12:30"
+    assert classify(log=[notice, NODE_GONE]).fault is FaultClass.PREEMPTION_SIGTERM
+    assert classify(log=[NODE_GONE, notice]).fault is FaultClass.NODE_FAILURE
+
+
 @pytest.mark.parametrize(
     "written",
     [

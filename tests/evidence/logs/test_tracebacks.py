@@ -29,6 +29,7 @@ def classify(*lines: str) -> LogVerdict:
         ("/mnt/datasets/team/code/model/attention.py", "user-code"),
         (r"D:\data\team\code\train.py", "user-code"),
         ("/home/ann/job/data/reader.py", "data-loader"),
+        ("/home/ann/job/data/template.py", "user-code"),
         ("/opt/p/lib/python3.10/site-packages/torch/utils/data/_utils/fetch.py", "data-loader"),
         ("/opt/p/lib/python3.10/site-packages/PIL/Image.py", "data-loader"),
         ("/opt/p/lib/python3.10/site-packages/streaming/base/stream.py", "data-loader"),
@@ -37,6 +38,23 @@ def classify(*lines: str) -> LogVerdict:
 def test_a_mount_named_data_is_no_data_loader(frame: str, fault: str) -> None:
     """A path outside the libraries speaks by its file and folder, one inside by its package."""
     row = classify_final("ValueError", (frame,), "bad value", in_traceback=True)
+    assert row.fault is FaultClass(fault)
+
+
+@pytest.mark.parametrize(
+    ("frame", "fault"),
+    [
+        (
+            "/opt/p/site-packages/transformers/models/auto/configuration_auto.py",
+            "environment-mismatch",
+        ),
+        ("/home/ann/job/auto/configuration.py", "user-code"),
+    ],
+)
+def test_a_model_type_that_the_library_does_not_know_is_of_a_newer_one(
+    frame: str, fault: str
+) -> None:
+    row = classify_final("KeyError", (frame,), "'newmodel4'", in_traceback=True)
     assert row.fault is FaultClass(fault)
 
 

@@ -21,12 +21,12 @@ _DISTRIBUTED = (
          r"(?:barrier|all_?gather|broadcast|reduce|collective)\w* failed -- missing ranks: ?(?P<ranks>[\d, ]+)|(?:ranks? )?\[?(?P<rank>\d+)\]? (?:are|is) missing from|the following ranks (?:are missing|did not)", origin=Origin.UNKNOWN),
     root(F.NCCL_CONFIG, "horovod.join-timeout", ("waiting for tasks to start", "hosts to acknowledge", "tasks to register"), 0.7, "Horovod launcher texts: not all tasks came",
          r"Timed out waiting for (?:tasks to (?:start|register)|hosts to acknowledge)"),
-    root(F.USER_CODE, "c10d.world-size", ("cannot init process group", "world_size", "world size", "environment variable", "process group", "nproc_per_node", "nproc-per-node", "master_addr"), 0.76, _C10D,
-         r"Cannot init process group where rank|[Ww]orld ?_?size \(?\S{0,12}\)? ?.{0,60}(?:not (?:equal|divisible|match)|must|should|is not|does not|less than|larger than)|initialize the default process group twice|process group (?:has not been initialized|is not initialized|.{0,20}does not exist)|(?:tensor|pipeline|context|expert|data|sequence)[_ -](?:model[_ -])?parallel\w*.{0,60}(?:must|should|not divisible|does not|is not|greater|exceed)|rank \d+ (?:is )?(?:not in|out of range|>=)"),
-    root(F.NCCL_CONFIG, "c10d.rendezvous-missing", "environment variable", 0.8, _C10D,
-         r"[Ee]rror initializing torch\.distributed.{0,80}environment variable|environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected"),
+    root(F.USER_CODE, "c10d.world-size", ("cannot init process group", "no backend type", "world_size", "world size", "environment variable", "process group", "nproc_per_node", "nproc-per-node", "master_addr"), 0.76, _C10D,
+         r"Cannot init process group where rank|[Ww]orld ?_?size \(?\S{0,12}\)? ?.{0,60}(?:not (?:equal|divisible|match)|must|should|is not|does not|less than|larger than)|initialize the default process group twice|No backend type associated with device type|process group (?:has not been initialized|is not initialized|.{0,20}does not exist)|(?:tensor|pipeline|context|expert|data|sequence)[_ -](?:model[_ -])?parallel\w*.{0,60}(?:must|should|not divisible|does not|is not|greater|exceed)|rank \d+ (?:is )?(?:not in|out of range|>=)"),
+    root(F.NCCL_CONFIG, "c10d.rendezvous-missing", ("environment variable", "c10d backend", "mpi world size"), 0.8, _C10D,
+         r"Unknown c10d backend type|MPI world size \d+ does not match|[Ee]rror initializing torch\.distributed.{0,80}environment variable|environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected"),
     root(F.ENVIRONMENT_MISMATCH, "c10d.not-built", ("doesn't have nccl built in", "nccl built in", "is not available", "without nccl", "not built with", "doesn't have mpi", "backend"), 0.84, _C10D,
-         r"(?:doesn't|does not) have (?:NCCL|MPI|UCC|Gloo|CUDA) built in|(?:not|isn't) (?:built|compiled) with (?:NCCL|MPI|distributed|GPU|ROCm|c10d)|No backend type associated with device type|Unknown c10d backend"),
+         r"(?:doesn't|does not) have (?:NCCL|MPI|UCC|Gloo|CUDA) built in|(?:not|isn't) (?:built|compiled) with (?:NCCL|MPI|distributed|GPU|ROCm|c10d)"),
     aside(Part.VICTIM, "c10d.teardown-words", ("store is closed", "agent is shutting", "health check server", "process group has been destroyed", "was aborted", "communicator was aborted", "marked as error", "elastic agent", "workers failed", "rendezvousclosederror", "rendezvous is closed"), _C10D,
           r"RendezvousClosedError|[Rr]endezvous .{0,40}(?:closed|shut ?down)|[Ww]orker group .{0,20}FAILED|(?:[Ll]ocal )?worker group (?:is )?(?:UNHEALTHY|FAILED)"),
     root(F.NETWORK_ETH, "store.unreachable", ("rendezvous", "c10d store", "etcd", "tcpstore"), 0.58, _C10D,
@@ -35,16 +35,16 @@ _DISTRIBUTED = (
 
 _COMPILERS = (
     root(F.USER_CODE, "compile.failed", ("inductor", "torch._dynamo", "triton", "backendcompilerfailed", "loweringexception", "outofresources", "compilationerror", "inductorerror", "ptxas"), 0.74, "TorchInductor, Dynamo and Triton texts",
-         r"BackendCompilerFailed|LoweringException|InductorError|torch\._(?:inductor|dynamo)\.exc\.\w+|triton\.(?:compiler\.errors\.\w+|runtime\.errors\.\w+)|CompilationError: at \d+:\d+|[Oo]ut ?[Oo]f ?[Rr]esources?: (?:shared memory|threads|registers)|ptxas (?:fatal|error)"),
-    root(F.ENVIRONMENT_MISMATCH, "compile.toolchain", ("c++ compile error", "c compiler", "invalidcxxcompiler", "cppcompileerror", "cannot find a working triton", "triton installation", "tritonmissing", "nvcc", "cuda_home", "jit compile", "g++", "ninja: build stopped", "compiler version", "c++17"), 0.8, "TorchInductor and extension builders",
-         r"Cannot find a working triton|TritonMissing|InvalidCxxCompiler|(?:Failed to find|No working) C(?:\+\+)? compiler|No such file or directory: '(?:\S*nvcc|\S*g\+\+|\S*gcc|ninja)'|ninja: build stopped|CppCompileError|requires C\+\+17"),
+         r"BackendCompilerFailed|LoweringException|InductorError|torch\._(?:inductor|dynamo)\.exc\.\w+|triton\.(?:compiler\.errors\.\w+|runtime\.errors\.\w+)|CompilationError: at \d+:\d+|[Oo]ut ?[Oo]f ?[Rr]esources?: (?:shared memory|threads|registers)|ptxas (?:fatal\s*: (?!Value)|error)"),
+    root(F.ENVIRONMENT_MISMATCH, "compile.toolchain", ("c++ compile error", "c compiler", "invalidcxxcompiler", "cppcompileerror", "cannot find a working triton", "triton installation", "tritonmissing", "nvcc", "cuda_home", "jit compile", "g++", "ninja: build stopped", "compiler version", "c++17", "ptxas fatal"), 0.8, "TorchInductor and extension builders",
+         r"Cannot find a working triton|TritonMissing|InvalidCxxCompiler|(?:Failed to find|No working) C(?:\+\+)? compiler|ptxas fatal\s*: Value '\S+' is not defined for option|No such file or directory: '(?:\S*nvcc|\S*g\+\+|\S*gcc|ninja)'|ninja: build stopped|CppCompileError|requires C\+\+17"),
 )  # fmt: skip
 
 _XLA_ROWS = (
     root(F.GPU_OOM, "xla.memory", ("resource_exhausted", "resource exhausted", "ran out of memory in memory space", "out of memory allocating", "bfc_allocator", "hbm", "was not possible"), 0.88, _XLA,
          r"(?:RESOURCE_EXHAUSTED|Resource exhausted)\b.{0,60}(?:[Oo]ut of memory|allocat|HBM|memory space)|Ran out of memory in memory space \w+|[Aa]ttempting to (?:reserve|allocate) [\d.]+\w*\b.{0,60}(?:HBM|hbm|was not possible)|Total hbm usage >=|Exceeded hbm capacity|Allocator \(GPU_\d+_bfc\) ran out of memory"),
     root(F.USER_CODE, "xla.use", ("invalid_argument", "unimplemented:", "failed_precondition", "jax.errors", "tracerarrayconversionerror", "concretizationtypeerror", "incompatible shapes for"), 0.7, _XLA,
-         r"^(?!.*(?:is not implemented for CUDA below|different incarnation)).*?(?:(?:XlaRuntimeError: |\b)INVALID_ARGUMENT: .|XlaRuntimeError: (?:UNIMPLEMENTED|FAILED_PRECONDITION)|jax\.errors\.\w+|(?:Concretization\w*|Tracer\w+|UnexpectedTracer)Error|[Ii]ncompatible shapes for (?:broadcasting|dot))"),
+         r"^(?!.*(?:is not implemented for CUDA below|different incarnation)).*?(?:\bINVALID_ARGUMENT: .|(?:Xla|Jax)RuntimeError: (?:UNIMPLEMENTED|FAILED_PRECONDITION|INVALID_ARGUMENT)|jax\.errors\.(?!JaxRuntimeError)\w+|(?:Concretization\w*|Tracer\w+|UnexpectedTracer)Error|[Ii]ncompatible shapes for (?:broadcasting|dot))"),
     root(F.ENVIRONMENT_MISMATCH, "xla.cuda-too-old", "is not implemented for cuda below", 0.86, _XLA),
     aside(Part.VICTIM, "xla.others", ("the tasks have crashed", "heartbeat timeout", "coordination service", "coordination_service", "unhealthy tasks", "barrier timed out", "shutdown barrier", "polled an error"), _XLA,
           r"[Tt]he tasks have crashed|coordination[_ ]service.{0,120}(?:heartbeat|timed? ?out|error|unavailable|shut ?down|disconnect)|[Uu]nhealthy tasks|Barrier (?:timed out|failed)|[Ss]hutdown barrier .{0,40}fail|[Pp]olled an error from coordination"),
@@ -54,8 +54,15 @@ _XLA_ROWS = (
 
 _TENSORFLOW = (
     root(F.STORAGE_CHECKPOINT, "tf.checkpoint", ("unable to open table file", "not an sstable", "checksum does not match", "tensorslicereader"), 0.84, "TensorFlow checkpoint texts",
-         r"Unable to open table file|not an sstable|TensorBundle.{0,60}(?:[Cc]hecksum|truncated)"),
+         r"Unable to open table file|DataLossError.{0,300}\[Op:(?:Restore|Save|Merge)V2|not an sstable|TensorBundle.{0,60}(?:[Cc]hecksum|truncated)"),
     root(F.USER_CODE, "tf.no-checkpoint", "failed to find any matching files for", 0.66, "TensorFlow checkpoint texts: a path without a checkpoint"),
+)  # fmt: skip
+
+_SAVES = (
+    root(F.STORAGE_CHECKPOINT, "checkpoint.gave-up", (" times", " attempts"), 0.72, "training programs that try a save again and then end",
+         r"\b(?:checkpoint|ckpt|save|saving|snapshot)\b.{0,60}\bfailed (?:after )?(?:[2-9]|\d\d) (?:times|attempts)"),
+    root(F.STORAGE_CHECKPOINT, "checkpoint.not-there", ("://",), 0.7, "clients of object stores, of a checkpoint that is not where it was said to be",
+         r"(?:Not ?Found\w*|\b404\b|NoSuchKey).{0,40}\b(?:gs|s3|abfss?|wasbs?|oss|hdfs)://\S*(?:ckpt|checkpoint|step[-_]?\d)"),
 )  # fmt: skip
 
 _HUB_ROWS = (
@@ -64,7 +71,7 @@ _HUB_ROWS = (
     root(F.USER_CODE, "hub.access", ("gated repo", "you must be authenticated", "access to model", "is restricted", "invalid user token", "token is required", "localtokennotfounderror", "awaiting a review"), 0.76, _HUB,
          r"GatedRepoError|[Cc]annot access gated repo|Access to (?:model|dataset) .{0,80}(?:is restricted|awaiting)|Invalid user token|[Tt]oken is required|LocalTokenNotFoundError|You must be authenticated"),
     root(F.NETWORK_ETH, "hub.network", ("rate limit", "too many requests", "429 client", "offline", "hfhubhttperror", "cannot reach", "consistency check failed", "error while downloading", "couldn't reach"), 0.62, _HUB,
-         r"(?:HfHubHTTPError|HTTPError|huggingface).{0,80}\b(?:429|50[0-4])\b|Too Many Requests for url|OfflineModeIsEnabled|Cannot reach \S+: offline mode|Consistency check failed: file should be of size|Error while downloading from https?://|Couldn't reach '?\S+'? on the Hub", origin=Origin.UNKNOWN),
+         r"^(?!.*\b(?:gcsfs|s3fs|botocore|adlfs)\b).*(?:(?:HfHubHTTPError|HTTPError|huggingface).{0,80}\b(?:429|50[0-4])\b|Too Many Requests for url|OfflineModeIsEnabled|Cannot reach \S+: offline mode|Consistency check failed: file should be of size|Error while downloading from https?://|Couldn't reach '?\S+'? on the Hub)", origin=Origin.UNKNOWN),
     root(F.DATA_LOADER, "datasets.generation", ("datasetgenerationerror", "datasetgenerationcasterror", "nonmatchingsplitssizeserror", "nonmatchingchecksumerror", "expectedmoredownloadedfiles", "expectedmoresplits", "unexpectedsplits", "datafilesnotfounderror", "emptydataseterror", "schema_inference", "casterror", "one of the subprocesses has abruptly died"), 0.84, "Hugging Face datasets texts",
          r"DatasetGeneration\w*Error|NonMatching\w+Error|Expected(?:MoreDownloadedFiles|MoreSplits)\w*|UnexpectedSplits\w*|DataFilesNotFoundError|EmptyDatasetError|(?:Schema|Cast)\w*Error: .{0,60}(?:column|schema)|One of the subprocesses has abruptly died during map"),
 )  # fmt: skip
@@ -87,7 +94,7 @@ _RAY_ROWS = (
     root(F.ENVIRONMENT_MISMATCH, "ray.runtime-env", "runtimeenvsetuperror", 0.82, _RAY),
     root(F.USER_CODE, "ray.use", ("pendingcallslimitexceeded", "unschedulableerror", "placementgroupremoved"), 0.68, _RAY, r"PendingCallsLimitExceeded|(?:Actor|Task)UnschedulableError|(?:Actor|Task)PlacementGroupRemoved"),
     root(F.USER_CODE, "ray.resources", ("cannot be scheduled right now", "insufficient resources", "placement group", "no available node types", "infeasible"), 0.62, _RAY,
-         r"cannot be (?:fulfilled|scheduled).{0,80}(?:resource|node)|No available node types can fulfill|(?:placement group|resource request) .{0,80}(?:infeasible|cannot be|timed out|insufficient)|Total available GPUs \d+ is less than"),
+         r"cannot be (?:fulfilled|scheduled)(?! right now).{0,80}(?:resource|node)|No available node types can fulfill|(?:placement group|resource request) .{0,80}(?:infeasible|cannot be(?! scheduled right now)|timed out|insufficient)|Total available GPUs \d+ is less than"),
 )  # fmt: skip
 
 _SERVING = (
@@ -98,5 +105,5 @@ _SERVING = (
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (
-    *_DISTRIBUTED, *_COMPILERS, *_XLA_ROWS, *_TENSORFLOW, *_HUB_ROWS, *_DATA, *_RAY_ROWS, *_SERVING
+    *_DISTRIBUTED, *_COMPILERS, *_XLA_ROWS, *_TENSORFLOW, *_SAVES, *_HUB_ROWS, *_DATA, *_RAY_ROWS, *_SERVING
 )  # fmt: skip

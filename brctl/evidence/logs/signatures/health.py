@@ -19,15 +19,15 @@ _NODE = "systemd, cron and daemons of a node in service"
 _ENDED = (
     healthy("well.training-ended",
             ("complete", "finished", "succeeded", " done", " ended", "max_epochs", "max_steps", "train_runtime", "train metrics", "reached max", "reached the max", "was successful"), 0.9, _JOB,
-            r"\b(?:training|train(?:ing)? (?:run|job|loop)|fine-?tuning|pre-?training|run|job|experiment|fit)\b.{0,24}\b(?:complet(?:e|ed)|finished|done|ended|succeeded|was successful)\b(?! with (?:error|fail))(?!.{0,20}(?:error|fail|exit code:? [1-9]))|"
+            r"\b(?:training|train(?:ing)? (?:run|job|loop)|fine-?tuning|pre-?training|run|job|experiment|fit)\b(?!.{0,24}\b(?:prolog|epilog))(?!.{0,24}\bterminat).{0,24}\b(?:complet(?:e|ed)|finished|done|ended|succeeded|was successful)\b(?! with (?:error|fail))(?!.{0,20}(?:error|fail|exit code:? [1-9]))|"
             r"\b(?:[Ff]inished|[Cc]ompleted|[Dd]one) (?:the )?(?:training|fine-?tuning|pre-?training|all (?:epochs|steps|iterations))\b|"
             r"`?Trainer\.fit`? stopped: `?max_\w+|['\"]train_runtime['\"]\s*:|\*{3,} train metrics \*{3,}|reached (?:the )?max(?:imum)? (?:number of )?(?:epochs?|steps?|iterations?)"),
     healthy("well.total-time", ("total time", "total training time", "training time", "elapsed"), 0.72, _JOB,
             r"^(?!.*\b(?:epoch|step|iter(?:ation)?)\W{0,3}(\d+) ?/ ?(?!\1\b)\d).*(?:(?:^|[\]|:.] )\W{0,3}(?:[Aa]ll )?[Dd]one\b.{0,12}[Tt]otal (?:training |run )?time\b|[Tt]otal (?:training|run) time\s*[:=]? ?\d)"),
     healthy("well.synced", "process to finish", 0.66, "wandb at the end of a run; what it uploads, a failed one has too", r"wandb: .{0,40}process to finish\W+\(success\)"),
-    healthy("well.run-success", ("success", "exited with code 0", "exit code 0", "zero exit code", "exit status 0", "returned 0", "exit_code: 0", "exitcode 0", "exit code: 0"), 0.9, _JOB,
-            r"\"status\": ?\"success\"|exited successfully|successfully (?:finished|completed|exited)|(?:finished|completed|exited|ended|terminated) (?:successfully|with(?: a zero)? exit (?:code|status):? 0\b|with code 0\b)|"
-            r"zero exit code|\bexit(?:ed)?[ _](?:with )?(?:code|status)\s*[:=]?\s*0\b(?!:[1-9])|\b(?:job|run|task|command|pipeline|workflow)\b.{0,40}\bsucceeded\b"),
+    healthy("well.run-success", ("success", "exited with code 0", "exit code 0", "zero exit code", "exit status 0", "returned 0", "exit_code: 0", "exitcode 0", "exit code: 0", "exit 0"), 0.9, _JOB,
+            r"\"status\": ?\"success\"|exited successfully|successfully (?:finished|completed|exited)|(?:finished|(?<!Command )completed|exited|ended|terminated) (?:successfully|with(?: a zero)? exit (?:code|status):? 0\b|with code 0\b)|"
+            r"zero exit code|(?<!\+ )\bexit(?:ed)? 0\s*$|\bexit(?:ed)?[ _](?:with )?(?:code|status)\s*[:=]?\s*0\b(?!:[1-9])|\b(?:job|run|task|command|pipeline|workflow)\b.{0,40}\bsucceeded\b"),
     healthy("well.saved-at-end", ("saved model", "model saved", "final checkpoint", "last checkpoint", "at last step"), 0.6, _JOB,
             r"(?:final|last) checkpoint (?:was )?(?:saved|written)|saved (?:the )?final (?:model|checkpoint)|at last step, step"),
     healthy("well.slurm", ("completed", "exitcode=0:0"), 0.88, _SCHEDULER,
@@ -43,7 +43,8 @@ _ENDED = (
     healthy("well.final-metrics", ("accuracy", "f1", "auc", "bleu", "perplexity", "eval_loss", "val_loss"), 0.7, _JOB,
             r"^\W{0,20}(?:.{0,40}\b)?(?:test|final|eval(?:uation)?)(?:[ _-](?:set )?|\b(?:(?!\b(?:train|step|iter))[^\n]){0,50}\b)(?:accuracy|acc|loss|f1|auc|score|bleu|ppl|perplexity)\b\s*[:=]\s*(?!.{0,6}nan)[\d.]+"),
     healthy("well.progress-bar", ("100%|",), 0.6, "tqdm", r"100%\|[^|]{3,}\|\s*(\d+)/\1\b"),
-    healthy("well.nccl-init", ("init complete",), 0.6, "NCCL start-up lines; a start proves only that it started", r"NCCL INFO comm .{0,120}Init COMPLETE"),
+    healthy("well.nccl-init", ("init complete",), 0.6, "NCCL start-up lines; a start proves only that it started", r"NCCL INFO comm .{0,120}Init COMPLETE",
+            settles=("nccl.connect",)),
     healthy("well.saved", ("successfully saved checkpoint", "saved checkpoint", "saving checkpoints for", "checkpoint saved", "loaded checkpoint", "successfully loaded checkpoint", "finished saving the checkpoint"), 0.6, _JOB),
 )  # fmt: skip
 
@@ -52,9 +53,10 @@ _TESTS = (
             r"# Out of bounds values : 0 OK|# Avg bus bandwidth\s*:\s*[\d.]+"),
     healthy("well.nccl-tests-row", ("float ", "  sum ", " bfloat16 ", " half "), 0.8, _TEST,
             r"^\s*\d+\s+\d+\s+(?:float|half|double|bfloat16|u?int\d+)\s+(?:(?:sum|prod|min|max|avg|none)\s+)?(?:-?\d+\s+)?[\d.]+\s+[\d.]+\s+[\d.]+\s+(?:0|0e\+00|N/A)\b"),
-    healthy("well.dcgm", ("pass", "healthy"), 0.85, _TEST,
-            r"\|\s*[\w /()-]{4,40}\|\s*Pass\s|Overall [Hh]ealth\s*[:|]\s*Healthy|Overall Health:\s*Healthy"),
-    healthy("well.burn", (": ok", "errors: 0"), 0.85, "gpu-burn", r"^\s*GPU \d+: OK\s*$|proc'd: \d+ .{0,60}errors: 0 (?:- 0 )?.{0,20}temps"),
+    healthy("well.dcgm-row", ("pass",), 0.78, _TEST + ": one test of several, which settles no other", r"\|\s*[\w /()-]{4,40}\|\s*Pass\s"),
+    healthy("well.dcgm", ("healthy",), 0.85, _TEST,
+            r"Overall [Hh]ealth\s*[:|]\s*Healthy|Overall Health:\s*Healthy"),
+    healthy("well.burn", (": ok", "errors: 0"), 0.85, "gpu-burn", r"^\s*GPU \d+: OK\s*$|proc'd: \d+ .{0,60}errors: 0(?: +- 0)*\s+temps"),
     healthy("well.test-passed", ("passed", "test ok", "[ok]"), 0.82, _TEST,
             r"\b(?:all )?(?:tests?|checks?|diagnostics?|validations?|health ?checks?|self-?tests?|burn-?in)\b.{0,24}\bpass(?:ed)?\b(?!.{0,20}\bfail)|Result = PASS\b|overall-health self-assessment test result: PASSED|SMART Health Status: OK|\bTest PASSED\b"),
     healthy("well.ib-port", ("physical state: linkup", "phys_port_cnt", "port_active", "state active"), 0.75, "ibstat, ibv_devinfo and rdma",
@@ -136,7 +138,7 @@ _OVER = (
     healthy("over.bond-partner", "active interface up", 0.45, "Linux bonding driver", r"bond\d+: active interface up!", settles=("net.bond-degraded",)),
     healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
             settles=("slurm.node-failure", "witness.node-silent")),
-    healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready", "k8s.node-listed-not-ready")),
+    healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready", "k8s.node-listed-not-ready", "k8s.reason.node")),
     healthy("over.reconnected", ("reconnected", "connection re-established", "connection restored", "retry succeeded", "succeeded after", "recovered after"), 0.6, "clients that retry by themselves",
             r"\b(?:re-?connected|connection (?:re-?established|restored)|retry (?:\d+/\d+ )?(?:ok|succeeded)|succeeded (?:after|on) (?:\d+ )?(?:retr|attempt))",
             settles=("http.unreachable", "net.unreachable", "store.join-timeout", "store.connect-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),

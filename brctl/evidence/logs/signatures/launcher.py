@@ -16,8 +16,8 @@ _SCHEDULER = (
          ("node failure", "node_fail", "due to node", "unexpectedly rebooted", "nodes are not responding",
           "not responding", "node down", "setting down", "lost node", "node fail", "communication connection failure",
           "node not responding", "state=down", "unable to contact", "zero bytes were transmitted",
-          "unable to confirm allocation", "task launch for", "nodelost", "node was lost"), 0.92, _SLURM,
-         r"[Nn]ode failure on (?P<host>[\w.\-\[\],]+)|DUE TO NODE FAILURE|NODE_FAIL|nodes? (?P<host2>[\w.\-\[\],]+) (?:are )?not responding|"
+          "unable to confirm allocation", "task launch for", "nodelost", "node was lost", "execution node"), 0.92, _SLURM,
+         r"execution node (?P<host5>[\w.\-]+) (?:is )?down\b|[Nn]ode failure on (?P<host>[\w.\-\[\],]+)|DUE TO NODE FAILURE|NODE_FAIL|nodes? (?P<host2>[\w.\-\[\],]+) (?:are )?not responding|"
          r"[Nn]odes? (?P<host3>[\w.\-]+) (?:unexpectedly rebooted|(?:is )?not responding|setting DOWN)|NodeLost|"
          r"[Nn]ode (?P<host4>[\w.\-]+)? ?(?:is |was )(?:lost|unreachable)"),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted", "due to", 0.95, _SLURM,
@@ -38,21 +38,21 @@ _SCHEDULER = (
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
-         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )\b[Pp]reempt(?:ed|ion|ing)\b(?!: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
+         r"(?<!queue )(?<!queues )(?<!e\.g\. )(?<!No )(?<!channel )\b[Pp]reempt(?:ed|ion|ing)\b(?! (?:check|handler|sequence|request)|\s+Drain|: \d+/\d+ nodes| is not helpful)(?!.{0,20}(?:(?<!\bJobId)=|disabled|support))(?!/(?:died|restarted))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b(?!.{0,40}low on resource: (?:ephemeral-storage|nodefs|imagefs))|[Tt]erminat(?:e|ion) notice|"
-         r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
+         r"[Rr]equeue?ing (?:the )?(?:job|after)|(?-i:JOB REQUEUE)",
          part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "time-limit",
          ("time limit", "timelimit", "walltime", "wall time", "deadlineexceeded", "deadline exceeded"), 0.86,
          "Slurm, PBS and Kubernetes texts",
-         r"(?<!code = )(?<!code=)DeadlineExceeded(?! desc)|(?:reached|exceeded|hit|due to).{0,20}(?:[Tt]ime ?[Ll]imit|walltime|wall time)",
+         r"(?<!code = )(?<!code=)DeadlineExceeded(?! desc)|(?:reached|exceeded|hit|due to).{0,20}(?<!yield )(?:[Tt]ime ?[Ll]imit|walltime|wall time)",
          part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "signal.term",
          ("sigterm", "signal 15", "got signal: 15", "death signal", "signalexception", "sigusr1", "signal: 15",
           "received signal", "sigint", "keyboardinterrupt", "sighup", "exit code 143", "exitcode 143", "graceful exit",
           "exitcode: 143", "exitcode  : 143", "shutting down replica", "terminating process group", "ctrl-c", "^c",
           "terminated"), 0.66, _PY,
-         r"(?<!\*\*\* Process )(?<!echo \")(?:[Rr]eceived|[Gg]ot|caught|[Cc]atch\w*|[Tt]rapped).{0,24}(?:death )?(?:signal|SIG(?:TERM|INT|USR1|HUP)|Signals\.SIGTERM)(?:.{0,12}15)?|SignalException|"
+         r"(?<!\*\*\* Process )(?<!echo \")(?:[Rr]eceived|[Gg]ot|caught|[Cc]atch\w*|[Tt]rapped).{0,24}(?:death )?(?:signal|SIG(?:TERM|INT|USR1|HUP)|Signals\.SIGTERM)(?:.{0,12}15)?(?!.{0,16}\bhandler)|SignalException|"
          r"^\W*KeyboardInterrupt|got signal: (?:15|2)\b|SIGTERM(?:Exception| received)|exit ?code:? *(?:143|130)\b|"
          r"[Bb]ypassing signal SIGTERM|^\W*Terminated\s*$",
          part=Part.STOPPED),

@@ -30,9 +30,10 @@ _ENVIRONMENT = (
     root(FaultClass.ENVIRONMENT_MISMATCH, "toolchain",
          ("command not found", "ninja is required", "error building extension", "nvcc fatal", "could not find nvcc", "no nvcc", "gnu version",
           "cudaextension", "not installed", "is required", "apex", "transformer_engine"), 0.62, "build tools and shells",
-         r": command not found|[Nn]inja is required|Error building extension|nvcc fatal|"
-         r"(?:Could not find|No) nvcc|unsupported GNU version|CUDAExtension|"
+         r"^(?!.*: (?:-[\w-]+|\$'\\r'|[^\w\s./]+): command).*: command not found|[Nn]inja is required|Error building extension|nvcc fatal|"
+         r"(?:Could not find|(?<!which: )\bNo) nvcc|unsupported GNU version|CUDAExtension|"
          r"(?:apex|transformer[_ ]engine|flash[_-]attn).{0,60}(?:not installed|is required|not found|could not be)"),
+    root(FaultClass.DISK_FULL, "errno.no-space-cut", "no space left on", 0.72, "errno 28 where a log breaks its lines", r"^(?!.*(?:shared memory|/dev/shm|shm_open|/torch_\d)).*No space left on\s*$", part=Part.GENERIC),
     root(FaultClass.ENVIRONMENT_MISMATCH, "limits",
          ("too many open files", "resource temporarily unavailable", "emfile", "errno 24", "pthread_create failed",
           "can't start new thread", "pids controller", "ulimit", "no child processes", "[errno 11]"), 0.68, "errno 11, 24",
@@ -43,7 +44,7 @@ _DATA_ROWS = (
     root(FaultClass.DATA_LOADER, "loader.killed",
          ("dataloader worker", "dataloader workers", "insufficient shared memory", "received 0 items of ancdata",
           "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader", "encountered in worker", "file </torch_"), 0.9, _DATA,
-         r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|Unexpected (?:bus error|segmentation fault|floating-point exception|\w+) encountered in worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
+         r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+)|(?:\(s\)|s)?\b.{0,40}(?:is killed|killed by|exited|died|crashed|failed|hung))|Caught \w+ in DataLoader worker|Unexpected (?:bus error|segmentation fault|floating-point exception|\w+) encountered in worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
          r"received 0 items of ancdata|out of shared memory|torch_shm_manager|unable to (?:write to|mmap \d+ bytes from|resize) file </torch_\d"),
     root(FaultClass.DATA_LOADER, "loader.supervised",
          ("supervised_loader.loadererror", "supervised_loader.positionerror"), 0.95, "brctl.training.supervised_loader",
@@ -55,11 +56,11 @@ _DATA_ROWS = (
           "unidentifiedimageerror", "cannot identify image", "timed out", "stalled", "corrupt", "truncated", "arrowinvalid", "jsondecodeerror",
           "readerror", "index file", "invalid record", "invalid sample", "exhausted"), 0.68,
          "dataset library texts",
-         r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not|[Ee]xception) (?:to |while |in |during |when )?(?:the )?(?:load|read|open|decod|pars|fetch|tokeniz|collat)\w* (?:\w+ ){0,3}(?:dataset|sample|shard|batch|example|image|parquet|tfrecord|jsonl|data ?loader|arrow|tar)|"
+         r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not|[Ee]xception) (?:to |while |in |during |when )?(?:the )?(?:load|read|open|decod|pars|fetch|tokeniz|collat)\w* (?:\w+ ){0,3}(?:dataset|sample|shard|batch|example|image|parquet|tfrecord|jsonl|data ?loader|arrow|tar)(?!.*\.(?:sif|simg|iso|qcow2)\b)|"
          r"Caught \w+(?:Error|Exception) in (?:DataLoader|pin memory)|pin memory thread exited|"
          r"[Uu]nidentifiedImageError|cannot identify image file|(?:dataset|data ?loader|data worker)\w* .{0,30}(?:timed? ?out|stalled|hung|corrupt|exhausted|died|crashed)|"
          r"(?:corrupt|truncat|invalid)\w* (?:\w+ ){0,2}(?:sample|record|tfrecord|parquet|jsonl|image|shard|tar)|ArrowInvalid|"
-         r"JSONDecodeError|tarfile\.ReadError|image file is truncated|StopIteration.{0,40}data|index file.{0,40}(?:not|mismatch|corrupt)"),
+         r"JSONDecodeError|tarfile\.ReadError|image file is truncated|StopIteration.{0,40}data|index file.{0,40}(?:not (?!provided|given|set\b)|n't|mismatch|corrupt)"),
     aside(Part.CONTEXT, "python.semaphore", ("semlock(", "ctx.lock()", "ctx.rlock()", "ctx.semaphore(", "ctx.boundedsemaphore("), "CPython multiprocessing frames",
           r"_multiprocessing\.SemLock\(|\bctx\.(?:R?Lock|(?:Bounded)?Semaphore)\(", sets="semaphore"),
     root(FaultClass.DATA_LOADER, "loader.no-semaphore", ("no space left on device", "[errno 28]"), 0.95, "sem_open(3): semaphores live in /dev/shm",
@@ -77,11 +78,13 @@ _NUMERIC = (
          r"\b(?:nan|NaN|NAN)s?\b.{0,30}\b(?:loss|grad|weight|activation|tensor|output|logit|detected|found|encountered)|"
          r"(?:found|detected|encountered|contains?|got|produced|returned|hit).{0,20}\b(?:nan|NaN|NAN|inf|Inf|non-?finite)s?\b|"
          r"(?:loss|gradients?|norm).{0,24}(?:not|non-?)[ -]?finite|non-?finite.{0,40}(?:loss|grad|norm|value|tensor)|"
-         r"[Ll]oss (?:has )?(?:diverged|exploded|spike)|training (?:has )?diverged|[Ee]xploding gradient|"
+         r"(?<!Potential )(?<!persistent )[Ll]oss (?:has )?(?:diverged|exploded|spike)|training (?:has )?diverged|[Ee]xploding gradient|"
          r"loss scale already at minimum|[Mm]inimum loss scale|probability tensor contains either", origin=Origin.USER),
-    root(FaultClass.USER_CODE, "shell.syntax", ("syntax error near", "unexpected eof while looking", "unbound variable"), 0.84, "bash texts",
-         r"syntax error near unexpected token|unexpected EOF while looking for matching|: unbound variable\s*$", origin=Origin.USER),
+    root(FaultClass.USER_CODE, "shell.syntax", ("syntax error near", "unexpected eof while looking", "unbound variable", ": command not found"), 0.84, "bash texts; an option or the end of a line that was taken for a command",
+         r": (?:--?\w[\w-]*|\$'\\r'): command not found|syntax error near unexpected token|unexpected EOF while looking for matching|: unbound variable\s*$", origin=Origin.USER),
     root(FaultClass.ENVIRONMENT_MISMATCH, "pip.no-version", ("could not find a version that satisfies", "no matching distribution found", "resolutionimpossible"), 0.86, "pip texts", origin=Origin.USER),
+    root(FaultClass.SILENT_CORRUPTION, "rerun.differs", "rerun_state_machine", 0.9, "Megatron's rerun state machine: the same step on the same GPU, or on another one, gave another result",
+         r"rerun_state_machine\b.{0,200}(?:Possible (?:transient|persistent) error|result is not reproducible)", physical=True),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-floor", "reducing to", 0.64, "DeepSpeed's loss scaler: near the floor after a search downwards",
          r"OVERFLOW!.{0,120}reducing to (?:16|8|4|2|1)(?:\.0)?\s*$", origin=Origin.UNKNOWN, own=True),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-gone", ("loss scale to", "loss scale:"), 0.8, "fp16 loss scalers",
@@ -105,10 +108,14 @@ _CODE = (
          r"(?:hydra|omegaconf)\.errors"),
     root(FaultClass.USER_CODE, "code.syntax-place", 'file "', 0.75, "CPython prints a syntax error's place without a function name",
          r'^(?:\W{0,3}\[[^\]]{1,40}\]:?)*\s*File "[^"]+\.py", line \d+\s*$'),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "access.device", ("permission denied", "/dev/kfd", "/dev/dri", "docker"), 0.8, "device nodes and the container daemon: whoever may use them is set up on the machine",
+         r"/dev/(?:kfd|dri/|nvidia|infiniband/).{0,60}[Pp]ermission denied|[Pp]ermission denied.{0,40}/dev/(?:kfd|dri/|nvidia|infiniband/)|connect to the Docker daemon socket", origin=Origin.INFRA),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "access.cluster", ("unauthorized", "you must be logged in to the server", "client certificate"), 0.74, "Kubernetes clients: credentials that the cluster does not take",
+         r"You must be logged in to the server|\bclient certificate\b.{0,120}\b(?:is|has) expired|\bfailed to (?:list|watch|get|create) \S.{0,60}: Unauthorized", origin=Origin.INFRA),
     root(FaultClass.USER_CODE, "code.access",
          ("401 client error", "403 client error", "gatedrepo", "repository not found", "repositorynotfound", "permission denied",
           "permissionerror", "[errno 13]", "accessdenied", "invalid credentials", "unauthorized", "permission_denied", "permissiondenied"), 0.6, _HUB,
-         r"40[13] Client Error|GatedRepo|Repository ?Not ?Found|Permission(?:Error|[ _]?denied)|Errno 13\b|AccessDenied|[Uu]nauthorized",
+         r"40[13] Client Error|GatedRepo|Repository ?Not ?Found|(?<!dmesg: )(?<!read kernel buffer failed: )Permission(?:Error|[ _]?denied)|Errno 13\b|AccessDenied|(?<!process is )[Uu]nauthorized",
          part=Part.GENERIC),
     root(FaultClass.NETWORK_ETH, "http.unreachable",
          ("max retries exceeded", "newconnectionerror", "connecttimeout", "readtimeout", "503 server error",
