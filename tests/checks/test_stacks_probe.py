@@ -100,3 +100,22 @@ def test_a_deep_stack_is_cut_at_its_outer_end_and_stays_json() -> None:
     (thread,) = json.loads(text)
     assert [f["line"] for f in thread["frames"]][:3] == [0, 1, 2]
     assert len(thread["frames"]) > 10
+
+
+@pytest.mark.parametrize("rows", ["6:freezer:/job\n4:cpu:/\n", "0::/job\n"])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_process_frozen_by_its_control_group_is_told_apart_from_a_sleeping_one(
+    rows: str, frozen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New kernels name the function that it slept in before: its machine was to be swapped."""
+    processes = import_module("checks._stacks.processes")
+    old, new = tmp_path / "freezer/job", tmp_path / "job"
+    old.mkdir(parents=True)
+    new.mkdir()
+    (old / "freezer.state").write_text("FROZEN\n" if frozen else "THAWED\n")
+    (new / "cgroup.events").write_text(f"populated 1\nfrozen {int(frozen)}\n")
+    read_file = processes.head_of
+    monkeypatch.setattr(
+        processes, "head_of", lambda path: rows if path.endswith("/cgroup") else read_file(path)
+    )
+    assert processes.frozen_by_group(os.getpid(), str(tmp_path)) is frozen
