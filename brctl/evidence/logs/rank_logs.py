@@ -18,6 +18,7 @@ from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import CONVICTING, Part, Signature
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
 
 _CODE = frozenset(
     {
@@ -126,7 +127,7 @@ def _evidence(
     more = f", and {len(same) - 1} more ranks" if len(same) > 1 else ""
     return Evidence(
         kind=f"log.{signature.name}",
-        subject=_subject(signature, log, common=signature.name in common),
+        subject=_subject(signature, log, common=signature.name in common, alone=len(same) == 1),
         weight=_weight(item),
         fault=fault,
         role=item.role,
@@ -160,10 +161,14 @@ def _common(nodes: Mapping[int, str], read: Mapping[int, list[LogEvent]]) -> fro
     return frozenset(common)
 
 
-def _subject(signature: Signature, log: RankLog, *, common: bool) -> Subject:
-    """Whom a line speaks of: what most ranks say is nobody's, whoever said it first."""
+def _subject(signature: Signature, log: RankLog, *, common: bool, alone: bool) -> Subject:
+    """Whom a line speaks of: what most ranks say is nobody's, whoever said it first.
+
+    What is wrong with code is no node's either; one rank that alone says it is where it was seen.
+    """
     if signature.fault in _CODE and not signature.physical:
-        return Subject("", "code:job")
+        is_place = alone and not CATALOGUE[signature.fault].per_node
+        return Subject(log.node, f"rank:{log.rank}") if is_place else Subject("", "code:job")
     if common:
         return Subject("", "job")
     return Subject(log.node, f"rank:{log.rank}")

@@ -36,3 +36,14 @@ def test_what_the_ranks_of_many_nodes_say_names_none_of_them(
     ]
     found = assess_log_lines(words)
     assert {item.subject.node for item in found if item.role is Role.ROOT} == named
+
+
+@pytest.mark.parametrize(("ranks", "device"), [((5,), "rank:5"), ((5, 6), "code:job")])
+def test_an_error_of_code_that_one_rank_alone_tells_of_came_to_light_there(
+    ranks: tuple[int, ...], device: str
+) -> None:
+    """One node let its processes open too few files, and no place was named."""
+    text = "OSError: [Errno 24] Too many open files: '/data/shard-7.tar'"
+    words = [RankLog(n, f"n{n}", text if n in ranks else "", None, True) for n in range(8)]
+    (found,) = {i.subject.device for i in assess_log_lines(words) if i.role is Role.ROOT}
+    assert found == device
