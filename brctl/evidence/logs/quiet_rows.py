@@ -38,6 +38,16 @@ _ELSEWHERE = re.compile(r"[,;] ?count$", re.IGNORECASE)
 _OVER = re.compile(rf"{UNWELL}.*?(?:\||-)[ \t]*de-?assert(?:ed)?[ \t]*(?:[|\]]|$)", re.IGNORECASE)
 """A sensor's event that went: what was bad is not any more (`Presence | Deasserted` is bad)."""
 
+_GOT_WELL = re.compile(
+    r"\b(?:degraded|fail(?:ed)?|fault(?:ed|y)?|unhealthy|down|offline|critical|warning|bad|error|inactive|unavailable)\b['\"]? *(?:->|=>|\bto\b) *['\"]?"
+    r"(?:healthy|ok|okay|up|active|normal|optimal|online|good|connected|available|running)\b(?!.*(?:->|=>|\bto\b)).{0,40}$|"
+    r"^(?-i:(?:[A-Z]{2,6}|[\d/:. -]{8,24})?[ \t]*Repaired)\b|\(code=exited, status=0/SUCCESS\)",
+    re.IGNORECASE,
+)
+"""A change of state for the better as a line's end, iLO's word for an event that is over, an end with success."""
+
+_ASKED = re.compile(r"\?[ \t]*(?:no|none|nothing|0)\.?$", re.IGNORECASE)
+
 _ZERO_BEHIND = re.compile(
     r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",
     re.IGNORECASE,
@@ -54,8 +64,24 @@ _COUNTED = (
 
 _ENDS_COUNTED = re.compile(rf"{_COUNTED}$", re.IGNORECASE)
 _BEGINS_COUNTED = re.compile(rf"(?:\w+ )?{_COUNTED}\b", re.IGNORECASE)
+_COLUMNS = re.compile(
+    rf"^(?=.{{0,80}}\b{_COUNTED}\b)[^\[\]=:|]{{2,120}}?[ \t]{{3,}}+0(?:[ \t/]{{1,8}}0){{0,16}}$",
+    re.IGNORECASE,
+)
 _ENDS_VERB = re.compile(
     r"(?<![^\W_])(?:failed|down|lost|hung|aborted|stalled|unavailable|dropped|corrupt(?:ed)?|nan)$",
+    re.IGNORECASE,
+)
+_GOT_OVER = re.compile(
+    r"(?<!\bnot )(?<!n't )(?<!\bnever )(?<!\bbe )(?<!\bbeen )(?<!\bto )(?<!\bhalf )\b(?:recovered|restored|re-?established|renewed|reconnected|repaired)\b(?=\W*(?:$|[.,;)\]]|\b(?:after|to|in|on|by|at|from|and|for)\b))|"
+    r"\b(?:, continuing|; continuing)\s*$",
+    re.IGNORECASE,
+)
+"""Words behind a failure, on its own line, that it is over."""
+
+_ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
+_TRY = re.compile(
+    r"\b(?:attempt|try|retry|tries|retries)\W{0,3}(?P<now>\d{1,3}) ?(?:/|of|out of) ?(?P<most>\d{1,3})\b",
     re.IGNORECASE,
 )
 _FIELD = re.compile(r"[,;|(\[{]")
@@ -67,6 +93,10 @@ _OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Na
 def is_quiet_row(text: str) -> bool:
     """Whether a line is a row of a listing whose value is nothing, or that all is well."""
     if _SENSOR.match(text) or (_OVER.search(text) and not MUST_BE.search(text)):
+        return True
+    if _GOT_WELL.search(text) or _COLUMNS.match(text):
+        return True
+    if _ASKED.search(text) and not MUST_BE.search(text):
         return True
     row = _ROW.match(text)
     if row is None:
@@ -94,6 +124,15 @@ def counts_nothing(match: re.Match[str]) -> bool:
         return _is_count(text[: zero.end("rest")], zero)
     before = text[max(0, match.start() - _NEAR) : match.start()]
     return _BEGINS_COUNTED.match(match[0]) is not None and _NONE_BEFORE.search(before) is not None
+
+
+def is_got_over(match: re.Match[str]) -> bool:
+    """Whether the line of what a rule matched tells that it is over, or that it is tried again."""
+    text = match.string
+    if _GOT_OVER.search(text, match.start()) is not None:
+        return True
+    tried = None if _ERROR.search(text) else _TRY.search(text)
+    return tried is not None and int(tried["now"]) < int(tried["most"])
 
 
 def is_option(match: re.Match[str]) -> bool:

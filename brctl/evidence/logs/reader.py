@@ -5,14 +5,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
+from brctl.evidence.logs.commands import is_command
 from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
 from brctl.evidence.logs.progress.rows import StepRows
-from brctl.evidence.logs.quiet_rows import counts_nothing, is_option, is_quiet_row
+from brctl.evidence.logs.quiet_rows import (
+    counts_nothing,
+    is_got_over,
+    is_option,
+    is_quiet_row,
+)
 from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
-from brctl.evidence.logs.signature import Part, Signature, named_groups, root
+from brctl.evidence.logs.signature import CONVICTING, Part, Signature, named_groups, root
 from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
@@ -237,10 +243,7 @@ class LineReader:
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
             if row is not None:
                 found = [pair for pair in found if _stands_beside(row, pair[0], text)]
-        if is_caught_by_library(text):
-            found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
-        if is_below_warning(text):
-            found = [pair for pair in found if pair[0].part is not Part.GENERIC]
+        found = [pair for pair in found if _is_said_by(text, pair[0])]
         return _without_weaker(_as_witnessed(found, texts))
 
     def _holds(self, signature: Signature) -> bool:
@@ -370,8 +373,37 @@ _NAME_A_GPU = frozenset({"dcgm.gpu", "smi.gpu"})
 _OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
 """What a library may find amiss, warn of, and do without."""
 
+_OF_KERNEL = re.compile(
+    r"(?:<\d+>)?(?:\[ *\d{1,7}\.\d{6}\] |.{0,60}?(?:^|[ \]])kernel(?:\[\d+\])?: )"
+)
+_NO_WORD_OF_KERNEL = frozenset(
+    {
+        FaultClass.USER_CODE,
+        FaultClass.DATA_LOADER,
+        FaultClass.NCCL_CONFIG,
+        FaultClass.HANG_MISMATCH,
+        FaultClass.NUMERIC_NAN,
+        FaultClass.PREEMPTION_SIGTERM,
+    }
+)
+"""Causes that a job's own programs tell: the kernel has a `size mismatch` and an `image` too."""
+
 _CAUSES = _ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
+
+
+def _is_said_by(text: str, signature: Signature) -> bool:
+    """Whether who speaks on a line, and how loudly, means what a row reads in it.
+
+    A library warns of what it has caught, the kernel's words are no program's, and general words
+    below a warning are no alarm.
+    """
+    if signature.fault in _OF_PROGRAMS and is_caught_by_library(text):
+        return False
+    loose = not signature.physical and signature.strength < CONVICTING
+    if loose and signature.fault in _NO_WORD_OF_KERNEL and _OF_KERNEL.match(text):
+        return False
+    return signature.part is not Part.GENERIC or not is_below_warning(text)
 
 
 def _stands_beside(harmless: Signature, other: Signature, text: str) -> bool:
@@ -394,10 +426,12 @@ def _only_looks_well(signature: Signature, text: str) -> bool:
 
 
 def _names_only(signature: Signature, match: re.Match[str]) -> bool:
-    """Whether a row that accuses matched the name of a counter at zero, or of an option."""
+    """Whether a row matched a command, or, accusing, the name of a counter at zero or an option."""
+    if signature.part is not Part.CONTEXT and is_command(match.string, match.start()):
+        return True
     if signature.part not in _ACCUSING:
         return False
-    if is_quiet_row(match.string) or counts_nothing(match):
+    if is_quiet_row(match.string) or counts_nothing(match) or is_got_over(match):
         return True
     return not signature.physical and is_option(match)
 
