@@ -8,16 +8,20 @@ import re
 
 _WORD = r"(?:sudo |time )?(?:[a-z_]\w*=\S* )?(?=[a-z./~])[\w./~+-]{1,80}(?=\s|$)"
 _KNOWN = (
-    r"(?:awk|cat|curl|dcgmi|dmesg|docker|echo|egrep|ethtool|export|find|for|grep|head|hl-smi|ibdiagnet|"
-    r"ibqueryerrors|ibstat|ip|ipmitool|journalctl|kubectl|ls|lspci|modprobe|npu-smi|nvidia-smi|perfquery|ping|"
-    r"python3?|rocm-smi|sacct|scontrol|sed|sinfo|srun|ssh|sudo|systemctl|tail|watch|while|zgrep)\b"
+    r"(?:awk|cat|curl|dcgmi|dmesg|docker|egrep|ethtool|exec|for \w+ in|grep|hl-smi|ibdiagnet|"
+    r"ibqueryerrors|ibstat|ipmitool|journalctl|kubectl|lspci|modprobe|mpirun|npu-smi|nvidia-smi|"
+    r"perfquery|python3?|rocm-smi|sacct|scontrol|sed|sinfo|srun|ssh|sudo|systemctl|torchrun|zgrep)"
+    r"(?=\s|$)(?! (?:says?|said|shows?|showed|reports?|reported|prints?|printed|gives?|gave|has|"
+    r"had|is|was)\b)"
 )
+"""Commands that no person's remark behind a `#` begins with, but for one about them."""
+
 _TYPED = re.compile(
     r"\s*(?:"
     rf"(?:\([\w.-]{{1,40}}\) ?)?\[[\w.-]{{1,40}}@[\w.-]{{1,60}} [^\]\n]{{1,60}}\] ?[#$] ?{_WORD}|"
     rf"(?:\([\w.-]{{1,40}}\) ?)?[\w.-]{{1,40}}@[\w.-]{{1,60}}:[^\s#$]{{0,80}} ?[#$] ?{_WORD}|"
     rf"[\w.-]{{1,60}}:[~/][^\s#$]{{0,80}} ?[#$] {_WORD}|"
-    rf"[\w.-]{{0,60}}:? ?\$ {_WORD}|#+ {_KNOWN}|\++ {_WORD}|(?:export|alias) \w+="
+    rf"[\w.-]{{0,60}}:? ?\$ {_WORD}|(?:#+|\++) {_KNOWN}|\++ [A-Z_]{{2,}}=|(?:export|alias) \w+="
     r")",
     re.ASCII,
 )

@@ -26,6 +26,9 @@ PRINTED = [
     ("q7 login: [  812.1] Out of memory: Killed process 71 (python) total-vm:1kB", "cpu-oom"),
     ("$ tail -1 rank3.err -> RuntimeError: CUDA out of memory. Tried to allocate", "gpu-oom"),
     ("# the node says: GPU has fallen off the bus", "gpu-lost"),
+    ("# dmesg says GPU has fallen off the bus", "gpu-lost"),
+    ("# for the record: GPU has fallen off the bus", "gpu-lost"),
+    ("+ gpu 3 of n7: GPU has fallen off the bus", "gpu-lost"),
 ]
 
 
