@@ -79,6 +79,13 @@ _GOT_OVER = re.compile(
 )
 """Words behind a failure, on its own line, that it is over."""
 
+_FEARED = re.compile(
+    r"\b(?:may|might|can|could|would)\b[^.;]{0,40}\b(?:cause|fail with|lead to|result in|raise|trigger)\b[^.;]{0,60}$|"
+    r"\b(?:to (?:prevent|avoid|guard against)|avoids|prevents)\b[^.;]{0,40}$",
+    re.IGNORECASE,
+)
+"""Words before a failure, in its sentence, that it is only thought of."""
+
 _ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _TRY = re.compile(
     r"\b(?:attempt|try|retry|tries|retries)\W{0,3}(?P<now>\d{1,3}) ?(?:/|of|out of) ?(?P<most>\d{1,3})\b",
@@ -133,6 +140,11 @@ def is_got_over(match: re.Match[str]) -> bool:
         return True
     tried = None if _ERROR.search(text) else _TRY.search(text)
     return tried is not None and int(tried["now"]) < int(tried["most"])
+
+
+def is_only_feared(match: re.Match[str]) -> bool:
+    """Whether what a rule matched is what might happen, or what something is done against."""
+    return _FEARED.search(match.string, max(0, match.start() - 2 * _NEAR), match.end()) is not None
 
 
 def is_option(match: re.Match[str]) -> bool:

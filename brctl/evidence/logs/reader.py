@@ -14,6 +14,7 @@ from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.quiet_rows import (
     counts_nothing,
     is_got_over,
+    is_only_feared,
     is_option,
     is_quiet_row,
 )
@@ -433,7 +434,7 @@ def _names_only(signature: Signature, match: re.Match[str]) -> bool:
         return False
     if is_quiet_row(match.string) or counts_nothing(match) or is_got_over(match):
         return True
-    return not signature.physical and is_option(match)
+    return not signature.physical and (is_option(match) or is_only_feared(match))
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:

@@ -149,7 +149,7 @@ _ROOTS = (
     aside(Part.CONTEXT, "nccl.communicator", "init complete", _NCCL, r"NCCL INFO .{0,160}Init COMPLETE", sets="communicator"),
     root(FaultClass.USER_CODE, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
-         r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b"),
+         r"[Aa]ddress already in use(?!.{0,20}\bretrying with)|EADDRINUSE|errno: 98\b"),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",
          ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective", "did not join", "uneven inputs",
           "detected mismatch", "collectives mismatch", "shape mismatch between ranks",
@@ -162,7 +162,7 @@ _ROOTS = (
          r"Rank (?P<culprit_rank>\d+) failed to pass monitoredBarrier|"
          r"(?:different|inconsistent) (?:sequence|order|number|shapes?) of collectives?|do not match across ranks|"
          r"param\w*.{0,40}(?:appears to not match|inconsistent|different).{0,40}across (?:processes|ranks)|"
-         r"in another rank:? .*(?:differ|mismatch)|\buneven inputs\b(?!.{0,40}\bJoin\b)", origin=Origin.USER),
+         r"in another rank:? .*(?:differ|mismatch)|(?:\b(?:detected|got|received|have|has) uneven inputs\b|\buneven inputs\b(?=.{0,40}\bexhausted))(?!.{0,40}\bJoin\b)", origin=Origin.USER),
     root(FaultClass.HANG_MISMATCH, "c10d.sizes-differ",
          ("preamble.length", "op.nbytes", "mismatched all", "mismatched reduce", "mismatched broadcast", "mismatched tensor", "order differs"), 0.82,
          "Gloo: a peer sent another number of bytes than was asked for; texts of framework checks",
