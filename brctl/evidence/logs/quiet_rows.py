@@ -81,10 +81,15 @@ _GOT_OVER = re.compile(
 
 _FEARED = re.compile(
     r"\b(?:may|might|can|could|would)\b[^.;]{0,40}\b(?:cause|fail with|lead to|result in|raise|trigger)\b[^.;]{0,60}$|"
-    r"\b(?:to (?:prevent|avoid|guard against)|avoids|prevents)\b[^.;]{0,40}$",
+    r"\b(?:to (?:prevent|avoid|guard against)|avoids|prevents|in case of|handlers? for|(?:checking|watching|scanning|looking|testing) for)\b[^.;:]{0,40}$",
     re.IGNORECASE,
 )
 """Words before a failure, in its sentence, that it is only thought of."""
+
+_DENIED_BEFORE = re.compile(
+    r"\b(?:not (?:an? |the |any |due to |caused by |because of )|without (?:an? |any )?|never (?:an? )?|ruled out:? |no (?:sign|trace|evidence) of (?:an? )?)$",
+    re.IGNORECASE,
+)
 
 _ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _TRY = re.compile(
@@ -143,8 +148,11 @@ def is_got_over(match: re.Match[str]) -> bool:
 
 
 def is_only_feared(match: re.Match[str]) -> bool:
-    """Whether what a rule matched is what might happen, or what something is done against."""
-    return _FEARED.search(match.string, max(0, match.start() - 2 * _NEAR), match.end()) is not None
+    """Whether what a rule matched is denied, or might happen, or what something is done against."""
+    text, start = match.string, max(0, match.start() - 2 * _NEAR)
+    if _DENIED_BEFORE.search(text, start, match.start()) is not None:
+        return True
+    return _FEARED.search(text, start, match.end()) is not None
 
 
 def is_option(match: re.Match[str]) -> bool:

@@ -78,6 +78,11 @@ ACCUSES_NOBODY = [
     "gpus=8 xid=31 step=100 loss=2.31",
     "WARNING upload failed attempt 2/5: An error occurred (503) when calling PutObject: Slow Down",
     "mlx5_core 0000:17:00.0: fatal command error, recovered after 3 s",
+    "note: batches of this size may cause CUDA out of memory errors",
+    "overlap is off for this run to avoid CUDA out of memory",
+    "in case of CUDA out of memory the batch is halved",
+    "the operator looked: not a CUDA out of memory, the loader slept",
+    "registered a handler for CUDA out of memory",
 ]
 ACCUSES = [
     ("OpenBMC.0.4.MemoryECCUncorrectable: Memory Uncorrectable Error DIMM=0", "node-failure"),
@@ -96,6 +101,8 @@ ACCUSES = [
         "storage-checkpoint",
     ),
     ("mlx5_core 0000:17:00.0: fatal command error, not recovered", "network-ib"),
+    ("step 3: CUDA out of memory. Set a limit to avoid fragmentation", "gpu-oom"),
+    ("to avoid a restart it went on. Then CUDA out of memory on rank 3", "gpu-oom"),
     ("Job deleted at request of root@head", "preemption-sigterm"),
     (
         "fsdp.py:22: UserWarning: no clone of x. Error: CUDA out of memory. Tried to",
