@@ -374,6 +374,9 @@ _NAME_A_GPU = frozenset({"dcgm.gpu", "smi.gpu"})
 _OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
 """What a library may find amiss, warn of, and do without."""
 
+_OUTLASTS = 0.9
+"""A row as strong as this tells of what ended a job, though its node or card came back."""
+
 _OF_KERNEL = re.compile(
     r"(?:<\d+>)?(?:\[ *\d{1,7}\.\d{6}\] |.{0,60}?(?:^|[ \]])kernel(?:\[\d+\])?: )"
 )
@@ -432,7 +435,9 @@ def _names_only(signature: Signature, match: re.Match[str]) -> bool:
         return True
     if signature.part not in _ACCUSING:
         return False
-    if is_quiet_row(match.string) or counts_nothing(match) or is_got_over(match):
+    if is_quiet_row(match.string) or counts_nothing(match):
+        return True
+    if signature.strength < _OUTLASTS and is_got_over(match):
         return True
     return not signature.physical and (is_option(match) or is_only_feared(match))
 

@@ -78,4 +78,9 @@ _DIAGNOSTICS = (
          r"GPU \d+: FAULTY", physical=True),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_ERRORS, *_DIAGNOSTICS)
+_COMPARED = (
+    root(FaultClass.SILENT_CORRUPTION, "sdc.compared", ("fail", "mismatch"), 0.84, "device tests that compare a result with what it has to be",
+         r"\b(?:GPU|NPU|HPU|device|card|accelerator|chip)[ :#=]{0,2}(?P<gpu>\d{1,3})\b(?=.{0,160}\b(?:FAIL(?:ED)?|mismatch\w*)\b)(?=.{0,160}(?:\b0x|\b(?:checksum|digest|hash|crc|sum|result|value|element|output)))(?=.{0,160}\b(?:got|read|actual)\b).{0,160}\b(?:want|wanted|expect|expected|golden)\b", physical=True),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_ERRORS, *_DIAGNOSTICS, *_COMPARED)
