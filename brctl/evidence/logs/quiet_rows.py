@@ -72,30 +72,6 @@ _ENDS_VERB = re.compile(
     r"(?<![^\W_])(?:failed|down|lost|hung|aborted|stalled|unavailable|dropped|corrupt(?:ed)?|nan)$",
     re.IGNORECASE,
 )
-_GOT_OVER = re.compile(
-    r"(?<!\bnot )(?<!n't )(?<!\bnever )(?<!\bbe )(?<!\bbeen )(?<!\bto )(?<!\bhalf )\b(?:recovered|restored|re-?established|renewed|reconnected|repaired)\b(?=\W*(?:$|[.,;)\]]|\b(?:after|to|in|on|by|at|from|and|for)\b))|"
-    r"\b(?:, continuing|; continuing)\s*$",
-    re.IGNORECASE,
-)
-"""Words behind a failure, on its own line, that it is over."""
-
-_FEARED = re.compile(
-    r"\b(?:may|might|can|could|would)\b[^.;]{0,40}\b(?:cause|fail with|lead to|result in|raise|trigger)\b[^.;]{0,60}$|"
-    r"\b(?:to (?:prevent|avoid|guard against)|avoids|prevents|in case of|handlers? for|(?:checking|watching|scanning|looking|testing) for)\b[^.;:]{0,40}$",
-    re.IGNORECASE,
-)
-"""Words before a failure, in its sentence, that it is only thought of."""
-
-_DENIED_BEFORE = re.compile(
-    r"\b(?:not (?:an? |the |any |due to |caused by |because of )|without (?:an? |any )?|never (?:an? )?|ruled out:? |no (?:sign|trace|evidence) of (?:an? )?)$",
-    re.IGNORECASE,
-)
-
-_ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
-_TRY = re.compile(
-    r"\b(?:attempt|try|retry|tries|retries)\W{0,3}(?P<now>\d{1,3}) ?(?:/|of|out of) ?(?P<most>\d{1,3})\b",
-    re.IGNORECASE,
-)
 _FIELD = re.compile(r"[,;|(\[{]")
 _DENIED = frozenset({"no", "false", "n/a", "not active", "inactive", "deasserted", "de-asserted"})
 _NEAR = 60
@@ -136,23 +112,6 @@ def counts_nothing(match: re.Match[str]) -> bool:
         return _is_count(text[: zero.end("rest")], zero)
     before = text[max(0, match.start() - _NEAR) : match.start()]
     return _BEGINS_COUNTED.match(match[0]) is not None and _NONE_BEFORE.search(before) is not None
-
-
-def is_got_over(match: re.Match[str]) -> bool:
-    """Whether the line of what a rule matched tells that it is over, or that it is tried again."""
-    text = match.string
-    if _GOT_OVER.search(text, match.start()) is not None:
-        return True
-    tried = None if _ERROR.search(text) else _TRY.search(text)
-    return tried is not None and int(tried["now"]) < int(tried["most"])
-
-
-def is_only_feared(match: re.Match[str]) -> bool:
-    """Whether what a rule matched is denied, or might happen, or what something is done against."""
-    text, start = match.string, max(0, match.start() - 2 * _NEAR)
-    if _DENIED_BEFORE.search(text, start, match.start()) is not None:
-        return True
-    return _FEARED.search(text, start, match.end()) is not None
 
 
 def is_option(match: re.Match[str]) -> bool:

@@ -5,21 +5,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
-from brctl.evidence.logs.commands import is_command
 from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
+from brctl.evidence.logs.phrasing.matched import ACCUSING, names_only
+from brctl.evidence.logs.phrasing.speaker import is_said_by
 from brctl.evidence.logs.progress.rows import StepRows
-from brctl.evidence.logs.quiet_rows import (
-    counts_nothing,
-    is_got_over,
-    is_only_feared,
-    is_option,
-    is_quiet_row,
-)
 from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
-from brctl.evidence.logs.signature import CONVICTING, Part, Signature, named_groups, root
+from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
@@ -231,7 +225,7 @@ class LineReader:
             match = _first_match(signature.compiled, texts)
             if match is None or (signature.part is Part.STOPPED and _is_one_guess(match)):
                 continue
-            if _only_looks_well(signature, text) or _names_only(signature, match):
+            if _only_looks_well(signature, text) or names_only(signature, match):
                 continue
             fields = named_groups(match)
             if signature.sets:
@@ -244,7 +238,7 @@ class LineReader:
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
             if row is not None:
                 found = [pair for pair in found if _stands_beside(row, pair[0], text)]
-        found = [pair for pair in found if _is_said_by(text, pair[0])]
+        found = [pair for pair in found if is_said_by(text, pair[0])]
         return _without_weaker(_as_witnessed(found, texts))
 
     def _holds(self, signature: Signature) -> bool:
@@ -367,47 +361,11 @@ class LineReader:
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
 
 
-_ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
 _NAME_A_GPU = frozenset({"dcgm.gpu", "smi.gpu"})
 """Rows that tell whose a line is and not what it says, which may be `GPU 3 : FAIL`."""
 
-_OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
-"""What a library may find amiss, warn of, and do without."""
-
-_OUTLASTS = 0.9
-"""A row as strong as this tells of what ended a job, though its node or card came back."""
-
-_OF_KERNEL = re.compile(
-    r"(?:<\d+>)?(?:\[ *\d{1,7}\.\d{6}\] |.{0,60}?(?:^|[ \]])kernel(?:\[\d+\])?: )"
-)
-_NO_WORD_OF_KERNEL = frozenset(
-    {
-        FaultClass.USER_CODE,
-        FaultClass.DATA_LOADER,
-        FaultClass.NCCL_CONFIG,
-        FaultClass.HANG_MISMATCH,
-        FaultClass.NUMERIC_NAN,
-        FaultClass.PREEMPTION_SIGTERM,
-    }
-)
-"""Causes that a job's own programs tell: the kernel has a `size mismatch` and an `image` too."""
-
-_CAUSES = _ACCUSING - {Part.VICTIM}
+_CAUSES = ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
-
-
-def _is_said_by(text: str, signature: Signature) -> bool:
-    """Whether who speaks on a line, and how loudly, means what a row reads in it.
-
-    A library warns of what it has caught, the kernel's words are no program's, and general words
-    below a warning are no alarm.
-    """
-    if signature.fault in _OF_PROGRAMS and is_caught_by_library(text):
-        return False
-    loose = not signature.physical and signature.strength < CONVICTING
-    if loose and signature.fault in _NO_WORD_OF_KERNEL and _OF_KERNEL.match(text):
-        return False
-    return signature.part is not Part.GENERIC or not is_below_warning(text)
 
 
 def _stands_beside(harmless: Signature, other: Signature, text: str) -> bool:
@@ -427,19 +385,6 @@ def _only_looks_well(signature: Signature, text: str) -> bool:
     """Whether a line of alarm has the words of a success: `Local abort completed successfully`."""
     strong = signature.part is Part.HEALTHY and signature.strength >= GOES_ON
     return strong and is_alarming(text)
-
-
-def _names_only(signature: Signature, match: re.Match[str]) -> bool:
-    """Whether a row matched a command, or, accusing, the name of a counter at zero or an option."""
-    if signature.part is not Part.CONTEXT and is_command(match.string, match.start()):
-        return True
-    if signature.part not in _ACCUSING:
-        return False
-    if is_quiet_row(match.string) or counts_nothing(match):
-        return True
-    if signature.strength < _OUTLASTS and is_got_over(match):
-        return True
-    return not signature.physical and (is_option(match) or is_only_feared(match))
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:

@@ -5,8 +5,8 @@
 import re
 from collections.abc import Iterable
 
-from brctl.evidence.logs.commands import is_command
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.phrasing.commands import is_command
 from brctl.evidence.logs.quiet_rows import is_quiet_row
 from brctl.evidence.logs.signature import Part, Signature
 

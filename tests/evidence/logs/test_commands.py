@@ -3,8 +3,8 @@
 import pytest
 
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.commands import is_command
 from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.phrasing.commands import is_command
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.unexplained import is_alarming
 from brctl.evidence.logs.words.components import component_event
