@@ -38,6 +38,16 @@ _ELSEWHERE = re.compile(r"[,;] ?count$", re.IGNORECASE)
 _OVER = re.compile(rf"{UNWELL}.*?(?:\||-)[ \t]*de-?assert(?:ed)?[ \t]*(?:[|\]]|$)", re.IGNORECASE)
 """A sensor's event that went: what was bad is not any more (`Presence | Deasserted` is bad)."""
 
+_GOT_WELL = re.compile(
+    r"\b(?:degraded|fail(?:ed)?|fault(?:ed|y)?|unhealthy|down|offline|critical|warning|bad|error|inactive|unavailable)\b['\"]? *(?:->|=>|\bto\b) *['\"]?"
+    r"(?:healthy|ok|okay|up|active|normal|optimal|online|good|connected|available|running)\b(?!.*(?:->|=>|\bto\b)).{0,40}$|"
+    r"^(?-i:(?:[A-Z]{2,6}|[\d/:. -]{8,24})?[ \t]*Repaired)\b|\(code=exited, status=0/SUCCESS\)",
+    re.IGNORECASE,
+)
+"""A change of state for the better as a line's end, iLO's word for an event that is over, an end with success."""
+
+_ASKED = re.compile(r"\?[ \t]*(?:no|none|nothing|0)\.?$", re.IGNORECASE)
+
 _ZERO_BEHIND = re.compile(
     r"(?P<rest>[\w%/-]*)[\"']?(?: ?\([\w%/ ]{1,12}\))?[ \t]*(?P<mark>[:=])[ \t]*[\"']?(?P<nothing>0+(?:\.0+)?|0x0+|none|false|null|\[\])(?!, ?\d)(?=[ \t]*(?:[,;|)\]}\"']|$|[ \t][\w. ]{1,24}[=:]))",
     re.IGNORECASE,
@@ -54,6 +64,10 @@ _COUNTED = (
 
 _ENDS_COUNTED = re.compile(rf"{_COUNTED}$", re.IGNORECASE)
 _BEGINS_COUNTED = re.compile(rf"(?:\w+ )?{_COUNTED}\b", re.IGNORECASE)
+_COLUMNS = re.compile(
+    rf"^(?=.{{0,80}}\b{_COUNTED}\b)[^\[\]=:|]{{2,120}}?[ \t]{{3,}}+0(?:[ \t/]{{1,8}}0){{0,16}}$",
+    re.IGNORECASE,
+)
 _ENDS_VERB = re.compile(
     r"(?<![^\W_])(?:failed|down|lost|hung|aborted|stalled|unavailable|dropped|corrupt(?:ed)?|nan)$",
     re.IGNORECASE,
@@ -67,6 +81,10 @@ _OPTIONS = re.compile(r"\b\w*(?:Config|Args|Arguments|Params|Options|Settings|Na
 def is_quiet_row(text: str) -> bool:
     """Whether a line is a row of a listing whose value is nothing, or that all is well."""
     if _SENSOR.match(text) or (_OVER.search(text) and not MUST_BE.search(text)):
+        return True
+    if _GOT_WELL.search(text) or _COLUMNS.match(text):
+        return True
+    if _ASKED.search(text) and not MUST_BE.search(text):
         return True
     row = _ROW.match(text)
     if row is None:
@@ -90,15 +108,6 @@ _FALLS_SHORT = re.compile(
 def falls_short(text: str) -> bool:
     """Whether a line tells beside what there is what there ought to be: `2x (Could be 4X)`."""
     return _FALLS_SHORT.search(text) is not None
-
-
-_AVERTED = re.compile(r"\b(?:avoid|prevent|against|in case of)\s+(?:\w+ )?$", re.IGNORECASE)
-
-
-def is_averted(match: re.Match[str]) -> bool:
-    """Whether what a rule matched is what its line wants to keep from happening."""
-    before = match.string[max(0, match.start() - _NEAR) : match.start()]
-    return _AVERTED.search(before) is not None
 
 
 def is_missed(label: str) -> bool:

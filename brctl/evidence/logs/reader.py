@@ -9,20 +9,11 @@ from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.health import GOES_ON
 from brctl.evidence.logs.passed_on import QuotedTracebacks
+from brctl.evidence.logs.phrasing.matched import ACCUSING, names_only
+from brctl.evidence.logs.phrasing.speaker import is_said_by
 from brctl.evidence.logs.progress.rows import StepRows
-from brctl.evidence.logs.quiet_rows import (
-    counts_nothing,
-    falls_short,
-    is_averted,
-    is_option,
-    is_quiet_row,
-)
-from brctl.evidence.logs.severity import (
-    goes_on_without,
-    is_below_warning,
-    is_caught_by_library,
-    states_warning,
-)
+from brctl.evidence.logs.quiet_rows import falls_short
+from brctl.evidence.logs.severity import is_below_warning, is_caught_by_library, states_warning
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.signatures.harmless import BYSTANDER, QUOTED_OPTIONS, SAYS_SO
 from brctl.evidence.logs.timestamps import seconds_of_year
@@ -238,7 +229,7 @@ class LineReader:
             match = _first_match(signature.compiled, texts)
             if match is None or (signature.part is Part.STOPPED and _is_one_guess(match)):
                 continue
-            if _only_looks_well(signature, text) or _names_only(signature, match):
+            if _only_looks_well(signature, text) or names_only(signature, match):
                 continue
             fields = named_groups(match)
             if signature.sets:
@@ -251,10 +242,7 @@ class LineReader:
             row = next(filter(None, map(self.index.harmless_row, texts)), None)
             if row is not None:
                 found = [pair for pair in found if _stands_beside(row, pair[0], text)]
-        if is_caught_by_library(text) or goes_on_without(text):
-            found = [pair for pair in found if pair[0].fault not in _OF_PROGRAMS]
-        if is_below_warning(text):
-            found = [pair for pair in found if pair[0].part is not Part.GENERIC]
+        found = [pair for pair in found if is_said_by(text, pair[0])]
         return _without_weaker(_as_witnessed(found, texts))
 
     def _holds(self, signature: Signature) -> bool:
@@ -377,14 +365,10 @@ class LineReader:
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
 
 
-_ACCUSING = frozenset({Part.ROOT, Part.GENERIC, Part.HINT, Part.STOPPED, Part.VICTIM})
 _NAME_A_GPU = frozenset({"dcgm.gpu", "smi.gpu"})
 """Rows that tell whose a line is and not what it says, which may be `GPU 3 : FAIL`."""
 
-_OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
-"""What a library may find amiss, warn of, and do without."""
-
-_CAUSES = _ACCUSING - {Part.VICTIM}
+_CAUSES = ACCUSING - {Part.VICTIM}
 _NO_WORD_OF_CAUSES = frozenset({SAYS_SO.name, BYSTANDER})
 
 
@@ -406,15 +390,6 @@ def _only_looks_well(signature: Signature, text: str) -> bool:
     if signature.part is not Part.HEALTHY:
         return False
     return (signature.strength >= GOES_ON and is_alarming(text)) or falls_short(text)
-
-
-def _names_only(signature: Signature, match: re.Match[str]) -> bool:
-    """Whether a row that accuses matched a counter's name at zero, an option or what is averted."""
-    if signature.part not in _ACCUSING:
-        return False
-    if is_quiet_row(match.string) or counts_nothing(match):
-        return True
-    return not signature.physical and (is_option(match) or is_averted(match))
 
 
 def _ends_program(harmless: Signature, text: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.phrasing.commands import is_command
 from brctl.evidence.logs.quiet_rows import is_quiet_row
 from brctl.evidence.logs.signature import Part, Signature
 
@@ -51,7 +52,7 @@ def is_alarming(text: str) -> bool:
 
 def is_settled(text: str) -> bool:
     """Whether every word of alarm on a line is of a counter at zero, an option or the like."""
-    if _SOURCE_LINE.match(text) or is_quiet_row(text):
+    if _SOURCE_LINE.match(text) or is_quiet_row(text) or is_command(text):
         return True
     quiet = [match.span() for match in _NO_ALARM.finditer(text)]
     return bool(quiet) and all(_is_within(alarm, quiet) for alarm in _ALARM.finditer(text))

@@ -25,6 +25,13 @@ QUIET = [
     "Uncorrectable errors : no errors",
     "[Ok] [Type: Memory] [Name: Uncorrectable ECC - Deassert] [Summary: as it should be]",
     "Memory #0x8f | Uncorrectable ECC | Deasserted",
+    "  row remap failures                 0",
+    "  AER fatal / nonfatal errors        0 / 0",
+    "replica 4 rebuilt, robustness changed: degraded -> healthy",
+    "IML Repaired: Network Adapter Link Down (Slot 1, Port 2)",
+    "2025-03-01 08:26 Repaired       Power Supply Redundancy Lost",
+    "  Process: 91 ExecStart=/usr/bin/nv-fabricmanager (code=exited, status=0/SUCCESS)",
+    "[stage:prep] LustreError seen on the console? no",
 ]
 NOT_QUIET = [
     "Link detected: no",
@@ -43,6 +50,11 @@ NOT_QUIET = [
     "[PASS] node1 memtest; [FAIL] node2 memtest: uncorrectable ECC errors: 3",
     "[OK] Started job; CUDA out of memory on rank 3",
     "disk 3 failed, GPU row remap error, count=0x0",
+    "  GPUs present                       0",
+    "  row remap failures                 1",
+    "port 3: up -> down",
+    "link went down -> up -> down",
+    "IB link up? no",
 ]
 ACCUSES_NOBODY = [
     "IERR_CPU1    | 0x00    | ok",
@@ -64,6 +76,13 @@ ACCUSES_NOBODY = [
     "gpu alert rule loaded: expr: xid == 79 for: 1m severity: critical",
     "self-test: injecting fake Xid 79 on GPU 0 to test the alert path",
     "gpus=8 xid=31 step=100 loss=2.31",
+    "WARNING upload failed attempt 2/5: An error occurred (503) when calling PutObject: Slow Down",
+    "mlx5_core 0000:17:00.0: fatal command error, recovered after 3 s",
+    "note: batches of this size may cause CUDA out of memory errors",
+    "overlap is off for this run to avoid CUDA out of memory",
+    "in case of CUDA out of memory the batch is halved",
+    "the operator looked: not a CUDA out of memory, the loader slept",
+    "registered a handler for CUDA out of memory",
 ]
 ACCUSES = [
     ("OpenBMC.0.4.MemoryECCUncorrectable: Memory Uncorrectable Error DIMM=0", "node-failure"),
@@ -77,6 +96,13 @@ ACCUSES = [
     ("straggler_monitor: GPU 7 of rank 3 flagged", "straggler-slow"),
     ("StragglerDetector: rank 5 detected", "straggler-slow"),
     ("S.M.A.R.T Status Bad, Backup and Replace.", "storage-checkpoint"),
+    (
+        "upload failed attempt 5/5: An error occurred (503) PutObject to bucket/a",
+        "storage-checkpoint",
+    ),
+    ("mlx5_core 0000:17:00.0: fatal command error, not recovered", "network-ib"),
+    ("step 3: CUDA out of memory. Set a limit to avoid fragmentation", "gpu-oom"),
+    ("to avoid a restart it went on. Then CUDA out of memory on rank 3", "gpu-oom"),
     ("Job deleted at request of root@head", "preemption-sigterm"),
     (
         "fsdp.py:22: UserWarning: no clone of x. Error: CUDA out of memory. Tried to",

@@ -23,16 +23,22 @@ _AMD_ROWS = (
     root(FaultClass.DRIVER_FIRMWARE, "amd.ring-timeout", ("timeout", "timedout", "gpu reset begin", "unrecoverable state", "queue preemption", "ring "), 0.78, _AMD,
          r"\*ERROR\* ring \S+ timeout|amdgpu_job_timedout|amdgpu: GPU reset begin", physical=True, origin=Origin.UNKNOWN),
     root(FaultClass.DRIVER_FIRMWARE, "drm.hang", ("gpu hang", "resetting chip", "resetting rcs", "engine reset", "hangcheck", "ring test", "test failed", "gpu lockup", "guc", "fences timed out", "not done with your previous command"), 0.74, "i915, xe, radeon, nouveau and amdgpu texts",
-         r"GPU HANG: ecode|[Rr]esetting (?:chip|\w+\d) for (?:hang|stopped heartbeat|preemption)|engine reset failed|ring \S+ test failed|GPU lockup|\*ERROR\*.{0,40}(?:GuC|HuC) .{0,40}(?:fail|timed? ?out|dead)|fences timed out|not done with your previous command|\bfifo: .{0,40}(?:TIMEOUT|SCHED_ERROR)", physical=True),
+         r"GPU HANG: ecode|[Rr]esetting (?:chip|\w+\d) for (?:hang|stopped heartbeat|preemption)|engine reset failed|ring \S+ test failed|GPU lockup|(?:\*ERROR\*|\bi915\b|\bxe\b).{0,60}\b(?:GuC|HuC)\b:? .{0,40}(?:fail|timed? ?out|dead)|fences timed out|not done with your previous command|\bfifo: .{0,40}(?:TIMEOUT|SCHED_ERROR)", physical=True),
     root(FaultClass.USER_CODE, "amd.page-fault", ("page fault", "memory access fault", "illegal register access", "queue error", "hsa_status_error"), 0.7, _AMD,
-         r"\[(?:gfxhub|mmhub)\d?\] (?:no-retry )?page fault|Memory access fault by GPU|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|EXCEPTION|ILLEGAL_INSTRUCTION|INVALID_PACKET)", origin=Origin.USER),
+         r"\[(?:gfxhub|mmhub)\d?\] (?:no-retry )?page fault|Memory access fault by GPU|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|EXCEPTION|ILLEGAL_INSTRUCTION|INVALID_PACKET)", origin=Origin.USER, physical=True),
     root(FaultClass.NVLINK, "amd.xgmi", ("xgmi",), 0.86, _AMD, r"xgmi(?!.*NO_ERRORS).{0,80}(?:error|fail|link .{0,20}down|wafl)", physical=True),
     root(FaultClass.THERMAL_POWER, "amd.hot", ("temperature fault", "ctf", "thermal"), 0.88, _AMD, r"amdgpu.{0,80}(?:[Tt]emperature [Ff]ault|\bCTF\b|thermal (?:fault|trip|shutdown)|over-?temperature)", physical=True),
     aside(Part.VICTIM, "amd.context-lost", ("failed to initialize parser", "cs has been rejected", "context isn't robust", "vram is lost"), _AMD,
           r"Failed to initialize parser -\d+|CS has been rejected|VRAM is lost|context isn't robust"),
     root(FaultClass.GPU_OOM, "amd.out-of-memory", ("hip out of memory", "hiperroroutofmemory"), 0.92, _ROCM, r"HIP out of memory|hipErrorOutOfMemory"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "amd.no-device", ("no hip gpus", "hiperrornodevice", "rocminfo", "hsa_init", "invalid device function", "hiperrornobinaryforgpu"), 0.84, _ROCM,
-         r"No HIP GPUs are available|hipErrorNoDevice|hipErrorNoBinaryForGpu|HIP error: invalid device function|hsa_init.{0,30}fail|ROCk module is NOT loaded"),
+         r"No HIP GPUs are available|hipErrorNoDevice|hipErrorNoBinaryForGpu|HIP error: invalid device function|hsa_init.{0,30}fail"),
+    root(FaultClass.DRIVER_FIRMWARE, "amd.not-loaded", "rock module is not loaded", 0.78, _ROCM),
+)  # fmt: skip
+
+_ANY_CARD = (
+    root(FaultClass.GPU_LOST, "card.cannot-be-reset", ("is unresponsive", "not responding", "not respond"), 0.86, "tools of any vendor: a card that neither answers nor can be reset",
+         r"\b(?:GPU|NPU|HPU|TPU|DPU|[Aa]ccel(?:erator)?\w*|[Dd]evice|[Cc]hip)\b.{0,40}\b(?:is unresponsive|(?:is|does) not respond(?:ing)?)\b.{0,40}\b(?:cannot|can't|could not|failed to|unable to) (?:be )?reset\b", physical=True),
 )  # fmt: skip
 
 _NVIDIA = (
@@ -45,7 +51,7 @@ _NVIDIA = (
     root(FaultClass.DRIVER_FIRMWARE, "gpu.nvml", ("nvml", "nvidia-smi has failed", "driver not loaded"), 0.74, _DCGM,
          r"nvml(?:Init| error|Error)?.{0,60}(?:[Dd]river [Nn]ot [Ll]oaded|Unknown Error|driver not loaded)|NVIDIA-SMI has failed|Failed to initialize NVML: (?:Unknown|Driver Not)"),
     root(FaultClass.GPU_MEMORY_ECC, "gpu.row-remap", ("row remap", "remapped rows", "remapping", "retired pages", "page retirement"), 0.84, _DCGM,
-         r"(?:[Rr]ow [Rr]emapp?\w*|[Rr]emapped [Rr]ows?|[Rr]emapping).{0,40}(?:[Ff]ailure occurred\s*[:|]\s*Yes|pending\s*[:|]\s*Yes|failed(?! false)|has failed)", physical=True),
+         r"(?:[Rr]ow [Rr]emapp?\w*|[Rr]emapped [Rr]ows?|[Rr]emapping(?= (?:failure|pending|has failed))).{0,40}(?:[Ff]ailure occurred\s*[:|]\s*Yes|pending\s*[:|]\s*Yes|failed(?! false)|has failed)", physical=True),
 )  # fmt: skip
 
-SIGNATURES = (*_AMD_ROWS, *_NVIDIA)
+SIGNATURES = (*_AMD_ROWS, *_ANY_CARD, *_NVIDIA)

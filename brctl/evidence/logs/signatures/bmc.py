@@ -27,7 +27,7 @@ _COLUMNS = (
     root(FaultClass.THERMAL_POWER, "sel.temperature", ("temperature", "temp", "fan", "cooling", "thermal trip", "thermal", "overtemp", "over-temp"), 0.86, _SEL,
          _sel(r"Temperature|Temp|Fan|Cooling\w*|Cooling Device|Thermal|FAN\w*", rf"{_CRITICAL}|Redundancy (?:Lost|Degraded)|Device (?:Removed|Absent)|Limit Exceeded|[Ff]ail") + r"|\|\s*(?:Thermal Trip|Critical Overtemp\w*)" + _STANDS, physical=True),
     root(FaultClass.PCIE, "sel.bus", ("critical interrupt", "slot", "pci serr", "pci perr", "add-in card", "bus fatal"), 0.87, _SEL,
-         _sel(r"Critical Interrupt|Slot|Slot / Connector|Add-in Card|PCI\w*", r"Bus (?:Fatal|Uncorrectable|Timeout|Degraded)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI|I/O Channel check|Fault Status|Slot Power is Off"), physical=True),
+         _sel(r"Critical Interrupt|Slot|Slot / Connector|Add-in Card|PCI\w*", r"Bus (?:Fatal|Uncorrectable|Timeout|Degraded)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI|I/O Channel check|Fault Status|Slot Power is Off|EISA failsafe timeout"), physical=True),
     root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "memory", "system firmware", "system event", "system hardware"), 0.94, _SEL,
          _sel(r"Processor|CPU\w*|Memory|System Firmware\w*|System Event|Module|Board|Chip ?Set", r"IERR|FRB\d|BIST|Configuration Error|Uncorrectable|Parity|Multi-bit|Machine Check Exception|Memory (?:Scrub Failed|Device Disabled)|Undetermined system hardware failure|Unrecoverable|No (?:usable )?system memory|BIOS corruption|Firmware corruption|voltage mismatch|CPU-complex|Transition to (?:Critical|Non-recoverable)")
          + r"|\b(?:CATERR|CAT_ERR|IERR|MCERR)\b" + _STANDS, physical=True),
@@ -54,14 +54,14 @@ _SENTENCES = (
     root(FaultClass.THERMAL_POWER, "bmc.cooling", ("fan", "temperature", "overheat", "thermal trip", "leak", "coolant", "cooling"), 0.84, _TEXT,
          r"\bfans? ?(?:RPM|redundancy|module|\w{0,8}\d\w{0,3})?\b(?!-)[^|]{0,40}?\b(?:fail(?:ed|ure)|fault(?:ed)?|less than the lower critical|redundancy (?:is )?lost|stopped|is (?:removed|missing|not (?:working|spinning)))\b" + _STANDS
          + r"|\btemperature\b.{0,60}(?:greater than the upper (?:critical|non)|less than the lower (?:critical|non)|critical threshold|above the (?:critical|shutdown))" + _STANDS
-         + r"|System Overheating|\bthermal[- ]trip\b|(?:coolant|liquid) .{0,20}leak(?! sensor ok)|\bleak detected|FanFailed", physical=True),
+         + r"|System Overheating|\bthermal[- ]trip\b(?! points?\b)|(?:coolant|liquid) .{0,20}leak(?! sensor ok)|(?<!\bmemory )(?<!\bresource )(?<!\bhandle )(?<!\bthread )(?<!\bconnection )\bleak detected|FanFailed|\btemp\w*\b.{0,24}\babove upper (?:critical|non-?recoverable)|(?<!\w)THERMTRIP\W{0,3}asserted" + _STANDS, physical=True),
     root(FaultClass.NODE_FAILURE, "bmc.memory-cpu", ("dimm", "multi-bit", "machine check", "memory device", "internal error (ierr", "unrecoverable system error", "system nmi", "memory error threshold"), 0.935, _TEXT,
          r"(?:uncorrect(?:able|ed)|multi-?bit|fatal)\b.{0,40}\b(?:memory|ECC)\b.{0,90}\b(?:\w*DIMM|memory device|memory module)|"
-         r"\b\w*DIMM\w*\b.{0,60}\b(?:uncorrect(?:able|ed)\b(?!\W{0,3}(?:errors?)?\W{0,3}0)|multi-?bit|mapped out|is disabled|failing|failed|failure)|Memory error detected on transaction at DIMM|"
+         r"\b\w*DIMM\w*\b.{0,60}\b(?:uncorrect(?:able|ed)\b(?!\W{0,3}(?:errors?)?\W{0,3}0)|multi-?bit|mapped out|is disabled|failing|failed|failure|(?:has|is|was) degraded)|Memory error detected on transaction at DIMM|"
          r"\bCPU ?\d+\b.{0,60}(?:internal error|\bIERR|machine check error|protocol error)|Uncorrectable Machine Check|Unrecoverable System Error|Uncorrectable Memory Error|[Mm]ulti-bit memory errors", physical=True),
     root(FaultClass.NODE_FAILURE, "bmc.memory-rate", ("correctable memory error",), 0.66, _TEXT, r"(?<!un)correctable memory error.{0,40}(?:rate exceeded|logging disabled|logging limit|threshold)" + _STANDS, physical=True),
     root(FaultClass.PCIE, "bmc.bus", ("on a component at", "pci express error", "pci parity", "link training", "pcie fatal", "fatal pcie", "pci system error", "bus fatal error"), 0.86, _TEXT,
-         r"(?<!non-)(?:fatal|uncorrectable|parity) error (?:was |is )?(?:detected )?on a component at|Uncorrectable PCI ?(?:Express|e) Error|PCI (?:parity|system) error|PCIe? .{0,40}link training (?:failed|failure)|link training failure is observed|(?:fatal PCIe|PCIe fatal|bus fatal) error", physical=True),
+         r"(?<!non-)(?:fatal|uncorrectable|parity) error (?:was |is )?(?:detected )?on a component at|Uncorrectable PCI ?(?:Express|e) Error|(?<!NMI: )PCI (?:parity|system) error|PCIe? .{0,40}link training (?:failed|failure)|link training failure is observed|(?:fatal PCIe|PCIe fatal|bus fatal) error", physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "bmc.drive", ("fault detected on", "drive bay", "physical disk", "disk drive"), 0.78, _TEXT,
          r"Fault detected on (?:physical )?(?:disk|drive)|(?:physical disk|disk drive|drive \d+ in)\b.{0,60}(?:failed|fault|removed|predictive failure)" + _STANDS, physical=True),
 )  # fmt: skip
@@ -70,7 +70,7 @@ _ALARMS = tuple(row.name for row in (*_COLUMNS, *_SENTENCES) if row.fault is not
 """What a restored state ends; a machine that was switched off was off, though it is on again."""
 
 _OVER = (
-    healthy("over.sel", "deassert", 0.5, _SEL, r"(?P<sensor>\b[A-Z][^|]{2,60}?)\s*\|[^|]{3,60}\|\s*Deasserted|\bhas deasserted\b", settles=_ALARMS),
+    healthy("over.sel", ("deassert", "fully redundant", "repaired"), 0.5, _SEL, r"(?P<sensor>\b[A-Z][^|]{2,60}?)\s*\|[^|]{3,60}\|\s*Deasserted|\bhas deasserted\b|(?P<sensor2>\b[A-Z][^|]{2,60}?)\s*\|\s*Fully Redundant\b|^[\d/:. -]{0,24}[ \t]*Repaired\b", settles=_ALARMS),
     healthy("over.bmc", ("has been restored", "are redundant", "redundancy restored", "redundancy is restored", "supplies redundant", "operating normally", "within range", "returned to normal", "returned to ok"), 0.5, _TEXT,
             r"power (?:supply )?(?P<sensor>\d{1,2})?\b.{0,40}(?:has been restored|operating normally)|supplies (?:are )?redundant|redundancy (?:is |has been )?restored|\b(?:is|are) within range|returned to (?:normal|ok)\b",
             settles=(*_ALARMS, "kernel.thermal")),

@@ -16,10 +16,11 @@ SIGNATURES: tuple[Signature, ...] = (
           "failed to allocate memory on gpu", "cuda error: out of memory", "out of memory trying to allocate",
           "cuda failure 2 'out of memory'", "cuda failure 'out of memory'",
           "kv cache", "cudamalloc"), 0.92, _TORCH,
-         r"(?:CUDA|HIP)(?: error:| failure \d* ?'| ) ?out of memory|CUDA_ERROR_OUT_OF_MEMORY|"
-         r"cudaErrorMemoryAllocation|(?:torch\.|cuda\.)\w*OutOfMemoryError|^\W*OutOfMemoryError|RESOURCE_EXHAUSTED: Out of memory|"
-         r"STATUS_ALLOC_FAILED|failed to allocate memory on GPU|Out of memory (?:trying to allocate|allocating)|"
+         r"(?<!_batch_size: )(?:CUDA|HIP)(?: error:| failure \d* ?'| ) ?out of memory(?!.*(?:decreasing batch|\btrying \d|will be retrained))|CUDA_ERROR_OUT_OF_MEMORY|"
+         r"cudaErrorMemoryAllocation|(?:torch\.|cuda\.)\w*OutOfMemoryError(?! caught)|^\W*OutOfMemoryError|RESOURCE_EXHAUSTED: Out of memory(?!.{0,80}in host memory)|"
+         r"STATUS_ALLOC_FAILED|failed to allocate memory on GPU|Out of memory (?:trying to allocate|allocating)(?!.{0,80}in host memory)|"
          r"cudaMalloc.{0,60}out of memory|No available memory for the cache blocks|KV cache.{0,80}larger than"),
+    root(FaultClass.CPU_OOM, "xla.host-memory", "in host memory", 0.88, "XLA: pinned memory of the host", r"RESOURCE_EXHAUSTED: .{0,120}\bin host memory"),
     root(FaultClass.USER_CODE, "cuda.device-assert",
          ("device-side assert", "cudaerrorassert"), 0.88, _CUDA,
          # Every CUDA error ends with "compile with TORCH_USE_CUDA_DSA to enable device-side assertions".

@@ -31,7 +31,7 @@ _TABLE: tuple[tuple[str, F, float, Origin | None, str, str, str], ...] = (
      "no kernel image is available|device kernel image is invalid|PTX JIT compil|unsupported toolchain|invalid device function|named symbol not found", "98|200|209|218|221|222|223"),
     ("cuda.code.no-device", F.ENVIRONMENT_MISMATCH, 0.82, None, "NoDevice|InvalidDevice|DeviceNotLicensed|NO_DEVICE|INVALID_DEVICE|DEVICE_NOT_LICENSED",
      "no CUDA-capable device is detected|invalid device ordinal|no ROCm-capable device", "100|101|102"),
-    ("cuda.code.mps", F.ENVIRONMENT_MISMATCH, 0.78, Origin.INFRA, r"Mps\w+|MPS_\w+", r"MPS (?:client|server) (?:failed|is not ready|has been)|MPS client has been terminated", "805|806|807|808|809|810"),
+    ("cuda.code.mps", F.ENVIRONMENT_MISMATCH, 0.78, Origin.INFRA, r"Mps(?!ClientTerminated)\w+|MPS_(?!CLIENT_TERMINATED)\w+", r"MPS (?:client|server) (?:failed|is not ready)", "805|806|807|808|809|810"),
     ("cuda.code.busy", F.ENVIRONMENT_MISMATCH, 0.55, Origin.UNKNOWN, "DevicesUnavailable|DEVICE_UNAVAILABLE|InitializationError|NOT_INITIALIZED|OperatingSystem|OPERATING_SYSTEM|NotPermitted|NOT_PERMITTED",
      "busy or unavailable|initialization error|OS call failed or operation not supported on this OS|operation not permitted", "3|46|304|800"),
     ("cuda.code.address", F.USER_CODE, 0.74, Origin.USER, "IllegalAddress|MisalignedAddress|InvalidAddressSpace|InvalidPc|IllegalInstruction|HardwareStackError|ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|ILLEGAL_INSTRUCTION|HARDWARE_STACK_ERROR",

@@ -57,7 +57,7 @@ _DIAGNOSTICS = (
          _GPU + r"(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
          r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
          r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
-         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|Disengaged|: 0\b))", physical=True),
+         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|Disengaged|deassert|released|: 0\b))", physical=True),
     root(FaultClass.GPU_SLOW, "dcgm.perf",
          ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "below expected", "lower than expected", "less than expected", "clocks dropped",
           "clock dropped", "performance below"), 0.7, _DIAG,
@@ -65,7 +65,7 @@ _DIAGNOSTICS = (
          r"(?:gflops|tflops|performance|bandwidth).{0,80}(?:below|lower than|less than).{0,40}(?:minimum|expected|"
          r"threshold|baseline)", physical=True),
     root(FaultClass.PCIE, "dcgm.pcie", ("pcie", "pci-e"), 0.75, _DIAG,
-         r"\bPCIe?\b.{0,20}\bFail|PCIe.{0,60}(?:replay|bandwidth).{0,40}(?:exceed|below|lower|less|too)",
+         r"\bPCIe?\b.{0,20}\bFail\b|PCIe.{0,60}(?:replay|bandwidth).{0,40}(?:exceed|below|lower|less|too)",
          physical=True),
     root(FaultClass.SILENT_CORRUPTION, "sdc.words",
          ("silent data corruption", "faulty", "sdc ", "miscompare", "bit-wise mismatch", "bitwise mismatch",
@@ -78,4 +78,9 @@ _DIAGNOSTICS = (
          r"GPU \d+: FAULTY", physical=True),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_ERRORS, *_DIAGNOSTICS)
+_COMPARED = (
+    root(FaultClass.SILENT_CORRUPTION, "sdc.compared", ("fail", "mismatch"), 0.84, "device tests that compare a result with what it has to be",
+         r"\b(?:GPU|NPU|HPU|device|card|accelerator|chip)[ :#=]{0,2}(?P<gpu>\d{1,3})\b(?=.{0,160}\b(?:FAIL(?:ED)?|mismatch\w*)\b)(?=.{0,160}(?:\b0x|\b(?:checksum|digest|hash|crc|sum|result|value|element|output)))(?=.{0,160}\b(?:got|read|actual)\b).{0,160}\b(?:want|wanted|expect|expected|golden)\b", physical=True),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_ERRORS, *_DIAGNOSTICS, *_COMPARED)

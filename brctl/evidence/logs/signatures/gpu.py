@@ -27,7 +27,7 @@ def _xid(codes: str) -> str:
     DCGM says `Detected XID 79 for GPU 2`, gpud `XID 79(...) detected on`, the device plugin of
     Kubernetes `Xid=79 on Device=`.
     """
-    driver = rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b"
+    driver = rf"(?<!S)Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b"
     return rf"{driver}|\bXID (?P<code2>{codes})\b(?: for GPU (?P<gpu2>\d+)|\)|\()|\bXid=(?P<code3>{codes})\b on Device="
 
 
@@ -144,7 +144,7 @@ _DRIVER = (
     root(FaultClass.NVLINK, "sxid.fatal", "sxid", 0.85, "Fabric Manager guide",
          _SXID + rf"(?:(?P<code>{_codes(Severity.ALWAYS_FATAL)})\b|(?P<code2>\d+)\s*,\s*(?:Fatal|.*LTSSM Fault))", physical=True),
     root(FaultClass.NVLINK, "sxid.other", "sxid", 0.6, "Fabric Manager guide",
-         _SXID + rf"(?!(?:{_codes(Severity.NON_FATAL)})\b)(?P<code>\d+)\s*,\s*(?!Non-fatal|Data|Severity)", physical=True),
+         _SXID + rf"(?!(?:{_codes(Severity.NON_FATAL)})\b)(?P<code>\d+)\s*,(?!\s*(?:Non-fatal|Data|Severity|Correctable|.{{0,80}}Disengaged))", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.off-bus", ("fallen off the bus", "fell off the bus"), 0.95, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?f[ae]ll(?:en)? off the bus", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.lost", ("gpu is lost", "gpu_is_lost", "gpu has been lost"), 0.93, _SMI,
@@ -194,8 +194,8 @@ _DRIVER = (
          ("nvrm: nvassertokfailed", "nvrm: nvassertfailed", "nvrm: nvcheckokfailed"), 0.4, _NVRM,
          physical=True),
     root(FaultClass.NVLINK, "nvrm.knvlink", ("nvlink",), 0.82, _NVRM,
-         r"NVRM:.*k?nvlink\w*.{0,80}(?:fail|error|timed? ?out|degraded)|"
-         r"NVLink.{0,60}(?:link (?:is )?down|training (?:failed|error)|fatal|"
+         r"NVRM:(?! Xid).*k?nvlink\w*.{0,80}(?:fail|error|timed? ?out|degraded)|"
+         r"^(?!.*\bXid\b).*NVLink.{0,60}(?:link (?:is )?down|training (?:failed|error)|fatal|"
          r"(?:crc|replay|recovery|ecc)\D{0,20}(?:error|count)\w*\D{0,12}[1-9])|"
          r"NVLinks? .{0,40}(?:inactive|disabled|is (?:currently )?down|degraded)", physical=True),
     root(FaultClass.NVLINK, "smi.nvlink-inactive", "<inactive>", 0.82, _SMI,
@@ -207,11 +207,11 @@ _DRIVER = (
          r"CUDA_ERROR_CONTAINED|cudaErrorContained|Invalid access of peer GPU memory over nvlink", physical=True),
     root(FaultClass.NVLINK, "cuda.nvlink", ("uncorrectable nvlink error", "cudaerrornvlinkuncorrectable"),
          0.93, "CUDA error 220", physical=True),
-    root(FaultClass.PCIE, "nvrm.bar", ("bar1 is 0m", "pci i/o region assigned"), 0.35, _NVRM,
+    root(FaultClass.PCIE, "nvrm.bar", ("bar1 is 0m", "pci i/o region assigned"), 0.82, _NVRM + ": the firmware left a card's memory windows out",
          sets="no-window", physical=True),
-    root(FaultClass.PCIE, "nvrm.no-window", ("rminitadapter", "rm_init_adapter"), 0.87,
+    root(FaultClass.PCIE, "nvrm.no-window", ("rminitadapter", "rm_init_adapter", "nvidia: probe"), 0.87,
          _NVRM + ": the driver cannot start a card whose memory windows the firmware left out",
-         r"RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed", when=(("no-window", "*"),), physical=True),
+         r"RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|\bnvidia: probe .{0,60}failed with error", when=(("no-window", "*"),), physical=True),
     root(FaultClass.THERMAL_POWER, "nvrm.power-cable",
          ("power cables", "auxiliary power", "gpu power is not", "requires external power"), 0.85, _NVRM,
          physical=True),
@@ -244,7 +244,7 @@ _MEMORY = (
          ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
           "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
           "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
-         r"^(?!.*(?:\bSXid\b|\bDIMM|\bof CPU \d|\bDDR\d|\bUEFI\d{4}|Violation conditions|\bcritical 0\b)).*?"
+         r"^(?!.*(?:\bSXid\b|\bDIMM|\bof CPU \d|\bDDR\d|\bUEFI\d{4}|\w_edac\b|\bEDAC\b|%[A-Z]\w*-\d-[A-Z]|Violation conditions|\bcritical 0\b)).*?"
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
          r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
          r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", physical=True),

@@ -6,7 +6,7 @@ drivers/firmware/efi/cper.c, mm/memory-failure.c of Linux 4.x to 6.x; rasdaemon 
 
 # ruff: noqa: E501 - a pattern is read whole
 
-from brctl.evidence.logs.signature import Part, aside, root
+from brctl.evidence.logs.signature import Part, aside, healthy, root
 from brctl.model.fault import FaultClass, Origin
 
 _PCI = "Linux PCI core, AER and DPC drivers"
@@ -30,7 +30,7 @@ _PCIE = (
     root(FaultClass.PCIE, "pciehp.link", ("pciehp", "card not present", "link down", "power fault", "link active not set", "retraining", "edr event", "failed to train"), 0.85, _PCI,
          r"pciehp.{0,60}(?:Link Down|Card not present|Power fault|No link|Timeout waiting for|Surprise removal|Cannot train link|Failed to check link status|link training error)|Slot\(\S+\): (?:Link Down|Card not present|Power fault)|Data Link Layer Link Active not set|(?:pcieport|pci) \S+: .{0,40}(?:retraining failed|failed to (?:re-?)?train)|EDR event received", physical=True),
     root(FaultClass.PCIE, "pcie.any", ("pcieport",), 0.56, _PCI + ": any port that failed",
-         r"\bpcieport (?P<device>[0-9a-f:.]{7,12}): (?!.{0,60}(?:AER|\[ ?\d{1,2}\]|severity=|error status|Correct|BAR \d|bridge window|assign|PME|capabilities|enabled)).{0,120}\b(?:failed|failure|timed ?out|timeout|unreachable|inaccessible|unable to|cannot)\b", part=Part.GENERIC),
+         r"\bpcieport (?P<device>[0-9a-f:.]{7,12}): (?!.{0,60}(?:AER|\[ ?\d{1,2}\]|severity=|error status|Correct|BAR \d|bridge window|assign|PME|capabilities|enabled|SR-IOV|SHPC|[Ff]ailed to (?:add|expand)|[Ff]alling back)).{0,120}\b(?:failed|failure|timed ?out|timeout|unreachable|inaccessible|unable to|cannot)\b", part=Part.GENERIC),
     root(FaultClass.PCIE, "pci.bandwidth", ("available pcie bandwidth, limited by",), 0.84, _PCI,
          _DEVICE + r"[\d.]+ Gb/s available PCIe bandwidth, limited by", physical=True),
     root(FaultClass.PCIE, "pci.window", ("can't claim", "address conflict"), 0.66, _PCI,
@@ -61,8 +61,14 @@ _MEMORY = (
          r"EDAC .{0,60}\b[1-9]\d* UE\b|EDAC .{0,60}\bUE (?:row|page|memory|on)|mc_event: \d+ (?:Uncorrected|Fatal) error|Uncorrected hardware memory error|\b[1-9]\d* Uncorrected Errors?\b|(?:rasdaemon|ras-mc-ctl|mcelog|mce_record)\b.{0,160}\b[Uu]ncorrect(?!\w* ?(?:errors?)?:? ?0\b)|\bMCA: .{0,80}uncorrected", physical=True),
     root(FaultClass.NODE_FAILURE, "memory.unrecovered", ("memory failure:", "memory error not recovered", "hwpoison"), 0.86, _RAS,
          r"Memory failure: .{0,60}(?:Ignored|Failed|unhandlable|still referenced)|Memory error not recovered|HWPoison|hardware memory corruption", physical=True),
-    root(FaultClass.NODE_FAILURE, "apei.fatal", ("event severity:", "error severity", "fatal", "cper", "error records from previous"), 0.9, _RAS,
-         r"(?:event severity|[Ee]rror \d+, type): (?:fatal|recoverable)|GHES: Fatal hardware error|BERT: Error records from previous boot|Fatal hardware error", physical=True),
+    root(FaultClass.NODE_FAILURE, "apei.fatal", ("event severity:", "error severity", "fatal", "cper"), 0.9, _RAS,
+         r"(?:event severity|[Ee]rror \d+, type): (?:fatal|recoverable)|GHES: Fatal hardware error|^(?!.*\bqib\d*:).*Fatal hardware error", physical=True),
+    root(FaultClass.NODE_FAILURE, "apei.previous-boot", "error records from previous", 0.86, _RAS + ": what was recorded stands in the lines behind it",
+         r"BERT: Error records from previous boot", physical=True),
+    healthy("over.apei", "event severity: ", 0.6, _RAS + ": a record that tells of no failure", r"event severity: info\b", settles=("apei.previous-boot",)),
+    aside(Part.CONTEXT, "apei.section", "section_type:", _RAS, r"section_type: (?P<value>\w+)", sets="cper-section"),
+    root(FaultClass.PCIE, "apei.pcie", "aer_uncor_status", 0.96, _RAS + ": a section on a PCIe device tells whose the record is",
+         r"aer_uncor_status: 0x0*[1-9a-f]", when=(("cper-section", "pcie"),), physical=True),
     root(FaultClass.NODE_FAILURE, "mce.machine-check", ("machine check", "mce", "cpu context corrupt"), 0.86, _RAS,
          r"[Mm]achine [Cc]heck (?:[Ee]xception|Exception: \d|: Processor)|Machine Check Exception: [\da-f]+ Bank|Machine Check(?: Event)?: \d+ Bank \d+: [abef]|[Pp]rocessor context corrupt|Some CPUs didn't answer in synchronization|Timeout: Not all CPUs entered broadcast exception handler", physical=True),
     root(FaultClass.UNKNOWN, "mce.overflow", ("over|",), 0.55, _RAS,
@@ -73,7 +79,7 @@ _MEMORY = (
 
 _CPU_ROWS = (
     root(FaultClass.THERMAL_POWER, "thermal.critical", ("critical temperature", "overheat", "thermal shutdown", "emergency", "prochot"), 0.88, _CPU,
-         r"critical temperature reached|[Tt]hermal (?:zone \S+ )?shutdown|temperature .{0,30}shutting down|[Ee]mergency (?:thermal )?(?:shutdown|poweroff)", physical=True),
+         r"critical temperature reached|[Tt]hermal (?:zone \S+ )?shutdown|temperature .{0,30}shutting down|[Ee]mergency (?:thermal )?(?:shutdown|poweroff)(?! (?:trip|temperature|threshold|limit))", physical=True),
     root(FaultClass.THERMAL_POWER, "thermal.package", ("cpu clock throttled", "temperature above threshold", "temperature is above threshold", "clock is throttled", "power limit notification", "powercap", "package power"), 0.8, _CPU,
          r"(?:Core|Package) temperature (?:is )?above threshold|cpu clock is? ?throttled|[Pp]ackage power limit notification", physical=True),
     root(FaultClass.THERMAL_POWER, "thermal.often", "total events", 0.845, _CPU + ": the count since boot; a hundred are no single spike",
@@ -88,8 +94,8 @@ _CPU_ROWS = (
          r"Oops: [Mm]achine check|synchronous parity or ECC error|SError Interrupt on CPU|Kernel panic - not syncing: (?:An NMI occurred|Asynchronous SError|Fatal hardware error|Fatal (?:local )?[Mm]achine check|[Mm]achine check|NMI: (?:IOCK|Not continuing|PCI)|Uncorrected|Timeout: Not all CPUs)", physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.nmi", ("nmi:", "nmi received", "uhhuh"), 0.62, "Linux NMI texts",
          r"NMI: (?:PCI system error|IOCK error|SERR)|Uhhuh\. NMI received for unknown reason", physical=True),
-    root(FaultClass.NODE_FAILURE, "node.watchdog", ("hardware watchdog", "watchdog did not stop", "watchdog timeout"), 0.66, "Linux watchdog drivers and systemd",
-         r"hardware watchdog timeout|watchdog\d*: watchdog did not stop|iTCO_wdt: .{0,40}(?:timeout|unexpected)", physical=True),
+    root(FaultClass.NODE_FAILURE, "node.watchdog", ("hardware watchdog", "watchdog timeout", "itco_wdt"), 0.66, "Linux watchdog drivers and systemd",
+         r"hardware watchdog timeout|iTCO_wdt: .{0,40}(?:timeout|unexpected)", physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.stuck", ("waiting for", "freezing execution", "slub:", "bug kmalloc", "object already free", "redzone"), 0.74, "Linux kernel and systemd texts",
          r"unregister_netdevice: waiting for \S+ to become free|systemd\[1\]: Freezing execution|\bBUG kmalloc-|Object already free|Redzone overwritten", physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.executes-data", ("nx-protected page", "attempted to kill init", "smep", "refcount_t", "internal error:"), 0.9, "Linux kernel texts", r"tried to execute NX-protected page|refcount_t: (?:underflow|overflow|saturated|addition on 0)|Internal error: .{0,60}\[#\d+\]|Attempted to kill init|unable to execute userspace code \(SMEP", physical=True, own=True),
@@ -103,4 +109,9 @@ _CPU_ROWS = (
          r"traps: (?P<task>[^\s\[]{1,32})\[(?P<pid>\d{1,8})\] trap invalid opcode|^.{0,60}Illegal instruction(?:\s+\(core dumped\))?"),
 )  # fmt: skip
 
-SIGNATURES = (*_PCIE, *_MEMORY, *_CPU_ROWS)
+_HARMLESS = (
+    aside(Part.BENIGN, "hardware.got-over", ("did not stop", "without side effects", "without phy reinit", "recovered error", "nonfatalerr", "non-medium error", "abort status: 0x0"), "Linux drivers and smartctl: what was put right at once, and a watchdog that goes on over a restart",
+          r"watchdog\d*: watchdog did not stop|Memory failure: .{0,120}without side effects|\bLLR without phy reinit, corrected|Sense Key : Recovered Error|\[ ?13\] NonFatalErr|^\W*Non-medium error count|nvme\d+: Abort status: 0x0\b"),
+)  # fmt: skip
+
+SIGNATURES = (*_PCIE, *_MEMORY, *_CPU_ROWS, *_HARMLESS)

@@ -11,6 +11,9 @@ _EDAC = "Linux EDAC and machine check texts"
 _ERRNO = "errno texts"
 _FS = r"(?:mmfs|gpfs|lustre|ldlm|ptlrpc|osc_|mdc_|llite|nfs4?_|rpc_wait|rpciod|fuse_|ceph_|beegfs|weka|zfs_|zio_|txg_wait|cxiWait|jbd2|xfs_|ext4_|wb_wait|io_schedule|submit_bio|blk_mq)"
 
+_NOT_OF_MEMORY = r"^(?!.*(?i:\bibv_|\b(?:send|recv|create|register|reg) (?:CQ|QP|MR)\b|_mr_reg|create_qp|insert module|static TLS|/sys/fs/cgroup)).*"
+"""What an adapter, the module loader and cgroups refuse with the same errno for lack of something else."""
+
 _GPU_MODULE = r"(?:[/\[](?:nvidia(?:-\w+|_\w+)?|amdgpu|amdkfd)[/\]])"
 """A frame of a GPU driver: its folder among the sources, or the module behind a function."""
 
@@ -72,9 +75,9 @@ _KERNEL = (
           "invoked oom-killer", "killed process", "out-of-memory", "out of memory (oom)", "oomkilled",
           "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed", "low on resource: memory",
           "cgroup out-of-memory", "outofmemory", "out_of_memory", ": out of memory"), 0.93, _LINUX,
-         r"^(?!.*(?:potential root causes|possible causes)).*?(?:Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
+         r"^(?!.*(?:potential root causes|possible causes)).*?(?:Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er(?! (?:enabled|disabled)\b))|"
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
-         r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
+         r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er(?! (?:enabled|disabled)\b))|"
          r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|(?<!CUDA_ERROR_)(?<!HIP_ERROR_)(?-i:OUT_OF_MEMORY)|cgroup out-of-memory|"
          r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped)"),
     root(FaultClass.CPU_OOM, "oom.userspace", ("systemd-oomd", "earlyoom", "sigterm limits", "sigkill limits", "oomcontroller", "nohang"), 0.9,
@@ -83,15 +86,15 @@ _KERNEL = (
     root(FaultClass.CPU_OOM, "errno.enomem",
          ("memoryerror", "cannot allocate memory", "std::bad_alloc", "defaultcpuallocator",
           "can't allocate memory", "unable to allocate", "not enough memory", "[errno 12]"), 0.8, _ERRNO,
-         r"^.{0,40}(?<!OutOf)MemoryError\b(?!.{0,40}(?:out_of_memory: CUDA|RMM))|[Cc]annot allocate memory|std::bad_alloc(?!.{0,20}(?:out_of_memory|CUDA|RMM))|DefaultCPUAllocator|"
+         r"^.{0,40}(?<!OutOf)MemoryError\b(?!.{0,40}(?:out_of_memory: CUDA|RMM))|" + _NOT_OF_MEMORY + r"[Cc]annot allocate memory|std::bad_alloc(?!.{0,20}(?:out_of_memory|CUDA|RMM))|DefaultCPUAllocator|"
          r"can't allocate memory|Unable to allocate [\d.]+ [KMGT]i?B|Errno 12\b"),
     aside(Part.CONTEXT, "kernel.mce-logged", "machine check events logged", _EDAC),
     root(FaultClass.NODE_FAILURE, "kernel.mce",
          ("machine check", "mce:", "edac", "hardware error", "uncorrected error", "uncorrectable error",
           "memory failure:", "ghes", "cper", "mcelog", "mca:"), 0.8, _EDAC,
          r"[Mm]achine [Cc]heck(?: [Ee]xception|: Processor context corrupt|.{0,30}(?:Uncorrected|fatal))|"
-         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error|TSC |PROCESSOR |CPU \d+: Machine Check(?: Event)?: 0 Bank \d+: [89cd])|EDAC .{0,60}(?<!\b0 )\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
-         r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x(?!.*(?:Recovered|Delayed))|"
+         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error|TSC |PROCESSOR |CPU \d+: Machine Check(?: Event)?: 0 Bank \d+: [89cd]|.{0,200}(?<!un)\bcorrected\b)|EDAC .{0,60}(?<!\b0 )\bUE\b(?!:? ?0\b)|EDAC.{0,40}[Uu]ncorrect|"
+         r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x(?!.*(?:Recovered|Delayed|without side effects))|"
          r"CPU \d+: Machine Check(?!(?: Event)?: 0 Bank \d+: [89cd])|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
          physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.mce-fatal", ("machine check", "hardware error"), 0.94, _EDAC,
@@ -130,7 +133,7 @@ _STORAGE = (
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?(?<!non-)[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
-         r"BTRFS(?: \w+)?(?: \([^)]*\))?:? .{0,40}(?:error|critical)|"
+         r"BTRFS(?! info)(?: \w+)?(?: \([^)]*\))?:? (?!.*(?:errno=-28|No space left)).{0,40}(?:error|critical)|"
          r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
@@ -138,12 +141,12 @@ _STORAGE = (
           "s3fs", "gcsfuse", "juicefs"), 0.84, "network file system clients",
          r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: (?!.{0,160}(?:restored|[Rr]ecovery (?:over|complete)|until recovery ends)).{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
-         r"(?<!err: 107, message: )Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
+         r"^(?!.*(?:libfabric|\bOFI\b|\bfi_\w+|\bUCX\b|err: 107, message: )).*Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
          r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)"),
     root(FaultClass.STORAGE_CHECKPOINT, "errno.io",
          ("[errno 5]", "input/output error", "read-only file system", "[errno 30]", "[errno 116]",
           "remote i/o error", "[errno 121]", "[errno 107]"), 0.85, _ERRNO,
-         r"^(?!.*(?:OFI poll failed|handle_cq_error)).*(?:Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b)"),
+         r"^(?!.*(?:OFI poll failed|handle_cq_error|Read-only file system:? ['\"]?/(?:sys|proc)/)).*(?:Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b)"),
     root(FaultClass.DISK_FULL, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
          _ERRNO, origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space-checkpoint",
@@ -157,7 +160,7 @@ _STORAGE = (
          r"^(?!.*(?:shared memory|/dev/shm|shm_open|/torch_\d)).*(?:No space left on device|ENOSPC|Errno 28\b)|[Dd]isk (?:is )?full|(?<!No)DiskPressure(?!\s+(?:False|Unknown))|[Ff]ile ?system (?:is )?full|Directory (?:\(ino: \d+\) )?index full|\bout of space\b|IUse%.{0,20}\b100%|"
          r"no free space|(?<!no )\bdisk pressure\b|\b100 ?% full\b|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.6, "df(1)",
-         r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
+         r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!dev/|snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
           "failed finding central directory", "corrupt", "failed to save checkpoint",
@@ -179,7 +182,7 @@ _FABRIC = (
          ("mlx5_core", "mlx5_ib", "mlx4_core", "bnxt_en", "irdma", "hfi1"), 0.86, "mlx5 driver texts",
          r"(?:mlx[45]_(?:core|ib)|hfi1|irdma)(?: (?P<device>[0-9a-f]{4}:[0-9a-f:.]+))?.{0,100}"
          r"(?:health compromised|unrecoverable|synd(?:rome)? 0x|timeout\. Will cause a leak|"
-         r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|handling bad device|enter(?:ing|ed)?[_ ]error[_ ]state|error_sw_reset|recovered after timeout|"
+         r"device is in (?:error|internal)|(?<!non)(?<!non-)fatal|assert_var|poll_health|reset requested|handling bad device|enter(?:ing|ed)?[_ ]error[_ ]state|error_sw_reset|"
          r"CQE.{0,20}error|dump_cqe|failed to (?:recover|reset)|command failed)",
          physical=True),
     root(FaultClass.NETWORK_LINK, "link.down",
@@ -188,8 +191,8 @@ _FABRIC = (
           "phy_state", "physical link", "port error", "link_error_recovery", "link failure", "nic link",
           "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
          "Linux net core; perfquery; ibstat",
-         r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
-         r"(?:Link (?:is |went )?[Dd]own|(?:lost|Lost) carrier|(?<!No new IB )link flap\w*|port (?:went |is )?down|Link DOWN)|"
+         r"(?:(?P<device>ib\d+|ibp\w+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
+         r"(?:(?<!\bISL )(?<!\bICI )(?<!\bpeer )(?<!\bpeer-)(?<!inter-switch )Link (?:is |went )?[Dd]own|(?:lost|Lost) carrier|(?<!No new IB )link flap\w*|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:]*=?\s*[1-9]|Physical state:\s*(?:Polling|LinkErrorRecovery)|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),
@@ -201,14 +204,14 @@ _FABRIC = (
          physical=True),
     root(FaultClass.NETWORK_ETH, "net.watchdog",
          ("netdev watchdog", "transmit queue", "tx timeout", "adapter reset", "tx hang"), 0.84, "Linux net core",
-         r"NETDEV WATCHDOG(?:: (?P<device>\S+))?|transmit queue \d+ timed out|[Tt]x [Hh]ang|tx timeout",
+         r"NETDEV WATCHDOG(?:: (?P<device>\S+))?|transmit queue \d+ timed out|(?<!\bfake )tx hang|(?<!netdev )(?<!time to )tx timeout",
          physical=True),
     root(FaultClass.NETWORK_SWITCH, "switch.words",
          ("switch", "opensm", "subnet manager", "ufm "), 0.7, "switch and subnet manager texts",
          r"(?:leaf|spine|tor|ib|infiniband|ethernet|network) ?switch\b.{0,60}(?:down|fail|reboot|unreachable|error|crash|offline)|"
          r"switch \S+ (?:is |went )?(?:down|unreachable|offline|rebooted)|"
          r"(?:OpenSM|subnet manager|SM).{0,40}(?:lost|not running|unresponsive|no SM)|"
-         r"(?:UFM|opensm).{0,80}(?:switch|isolated|unhealthy port)", physical=True),
+         r"(?:UFM|opensm)\b.{0,80}(?:\bswitch\b.{0,60}(?:down|fail|fault|unreachable|lost|reboot|isolated|critical)|isolated|unhealthy port)", physical=True),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_KERNEL, *_PCIE, *_STORAGE, *_FABRIC)

@@ -6,7 +6,7 @@ request, 10 remote access, 11 remote operation, 12 retry exceeded (peer silent),
 
 # ruff: noqa: E501, S108 - a pattern is read whole; the path is only searched for
 
-from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.evidence.logs.signature import Part, Signature, aside, healthy, root
 from brctl.model.fault import FaultClass, Origin
 
 _NCCL = "NCCL source texts, 2.8 to 2.28"
@@ -42,9 +42,11 @@ _ROOTS = (
          _completion("[1-46-9]|1[01]|1[4-9]|2[0-2]"), origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.flushed", "got completion", 0.55, _IBV, _completion("5"),
          origin=Origin.UNKNOWN),
+    root(FaultClass.NETWORK_IB, "nccl.ib.port-error", ("async event", "async fatal event"), 0.8, _NCCL + ": who says more of the port, its cable or its switch, decides",
+         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}async (?:fatal )?event(?: on port)? ?: ?port error", part=Part.GENERIC),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-event", ("async event", "async fatal event"), 0.9, _NCCL,
-         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async (?:fatal )?event(?!" + _SUBNET + r")|"
-         r"async fatal event on (?!QP)|Got async event(?!" + _SUBNET + r")"),
+         r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async (?:fatal )?event(?!" + _SUBNET + r"| ?: ?port error)|"
+         r"async fatal event on (?!QP|port ?: ?port error)|Got async event(?!" + _SUBNET + r"| ?: ?port error)"),
     root(FaultClass.NETWORK_SWITCH, "nccl.ib.subnet-event", "async event", 0.5, "ibverbs event names: what a subnet manager does to a port that works",
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async event" + _SUBNET, part=Part.GENERIC),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-qp", "async fatal event on qp", 0.86, _NCCL,
@@ -53,8 +55,10 @@ _ROOTS = (
          r"[Ff]ailed to modify QP(?: to \w+)?: (?:Connection timed out|No route to host|Network is unreachable)", origin=Origin.INFRA),
     root(FaultClass.NCCL_CONFIG, "nccl.ib.modify-qp", "ibv_modify_qp", 0.74, _NCCL + ": an address or GID that leads nowhere",
          r"ibv_modify_qp failed .{0,30}(?:\b110\b|timed out|\b113\b|No route|\b101\b|unreachable)"),
-    root(FaultClass.NCCL_CONFIG, "nccl.ib.modify-qp-argument", "ibv_modify_qp", 0.66, _NCCL + ": a GID, path size or service level that the port does not take",
-         r"NCCL.{0,40}ibv_modify_qp failed .{0,30}(?:\b22\b|Invalid argument)", origin=Origin.UNKNOWN),
+    root(FaultClass.NCCL_CONFIG, "nccl.ib.modify-qp-argument", ("ibv_modify_qp", "ibv_query_gid"), 0.74, _NCCL + ": a GID, path size or service level that the port does not take",
+         r"NCCL.{0,40}(?:ibv_modify_qp|ibv_query_gid) failed .{0,30}(?:\b22\b|\b61\b|Invalid argument|No data available)", origin=Origin.UNKNOWN),
+    root(FaultClass.DRIVER_FIRMWARE, "verbs.gpu-memory", "ibv_reg_mr", 0.78, _IBV + ": a GPU's memory that the adapter may not reach, for want of peermem or dma-buf",
+         r"ibv_reg_mr.{0,120}Bad address", origin=Origin.INFRA),
     root(FaultClass.NETWORK_IB, "nccl.ib.modify-qp-device", "ibv_modify_qp", 0.74, _NCCL + ": the port went away",
          r"ibv_modify_qp failed .{0,30}(?:\b19\b|No such device|\b5\b|Input/output|\b16\b|busy)", origin=Origin.INFRA),
     root(FaultClass.NETWORK_IB, "nccl.ib.call",
@@ -62,8 +66,8 @@ _ROOTS = (
           "ibv_open_device"), 0.72, _NCCL,
          r"Call to (?:wrap_)?ibv_\w+ failed|ibv_\w+ (?:failed|error|returned)", origin=Origin.UNKNOWN),
     root(FaultClass.NCCL_CONFIG, "nccl.ib.memlock",
-         ("cannot allocate memory", "memlock", "max locked memory", "ibv_reg_mr"), 0.75, _NCCL,
-         r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock(?!=-1)|max locked memory"),
+         ("cannot allocate memory", "memlock", "max locked memory", "ibv_reg_mr", "create qp", "too many qps"), 0.76, _NCCL + " and libfabric: locked memory, or what an adapter has of queues",
+         r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock(?!=-1)|max locked memory(?!.*unlimited)|\b(?:register MR|create (?:\w+ )?(?:CQ|QP))\b.{0,80}(?:Cannot allocate memory|\[-12\]|too many QPs)"),
     root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
          r"UCX\s+ERROR(?!\s+(?:tcp|connect\(|no active|no usable|process_vm|shm|mm ep|open\(|ibv_query_gid|Unable to find specified pkey|cu[A-Z]|unable to allocate cuda|multi-node NVLINK|[Ff]ailed to write)|.{0,80}(?:error handler called|peer failure handler|is not supported|No space left|Shared memory)).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
@@ -83,7 +87,7 @@ _ROOTS = (
     root(FaultClass.NCCL_CONFIG, "nccl.wrong-peer",
          ("wrong magic", "wrong type", "message truncated", "mismatched nccl", "unexpected magic",
           "magic mismatch", "ncclinvalidusage", "mismatched net"), 0.82, _NCCL,
-         r"wrong (?:type|magic) \S+ != \S+|wrong magic|Message truncated : received|magic mismatch|"
+         r"wrong (?:type|magic) \S+ != \S+|(?:NCCL|socket|bootstrap).{0,200}(?:wrong magic|magic mismatch)|Message truncated : received|"
          r"ncclInvalidUsage|invalid usage|version mismatch.{0,30}NCCL|NCCL.{0,40}version mismatch"),
     root(FaultClass.NCCL_CONFIG, "nccl.no-interface",
          ("no interface found", "no socket interface", "bootstrap : no", "network not found",
@@ -145,7 +149,7 @@ _ROOTS = (
     aside(Part.CONTEXT, "nccl.communicator", "init complete", _NCCL, r"NCCL INFO .{0,160}Init COMPLETE", sets="communicator"),
     root(FaultClass.USER_CODE, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
-         r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b"),
+         r"[Aa]ddress already in use(?!.{0,20}\bretrying with)|EADDRINUSE|errno: 98\b"),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",
          ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective", "did not join", "uneven inputs",
           "detected mismatch", "collectives mismatch", "shape mismatch between ranks",
@@ -154,11 +158,11 @@ _ROOTS = (
          "PyTorch TORCH_DISTRIBUTED_DEBUG=DETAIL, desync debug",
          r"[Mm]ismatch between collectives(?:.*Rank (?P<rank>\d+))?|[Mm]ismatched collective|didn't join collective|collectives? mismatch|"
          r"ranks? \[?(?P<ranks>[\d, ]+)\]? (?:failed to pass monitoredBarrier|.{0,40}did(?:n't| not) join)|"
-         r"desync(?:ed|hroni[sz]\w+)?.{0,60}(?:rank|collective)|monitoredBarrier.{0,80}(?:fail|timed out)|"
+         r"^(?!.*\bno mismatch).*desync(?:ed|hroni[sz]\w+)?(?! debug).{0,60}(?:rank|collective)|monitoredBarrier.{0,80}(?:fail|timed out)|"
          r"Rank (?P<culprit_rank>\d+) failed to pass monitoredBarrier|"
          r"(?:different|inconsistent) (?:sequence|order|number|shapes?) of collectives?|do not match across ranks|"
          r"param\w*.{0,40}(?:appears to not match|inconsistent|different).{0,40}across (?:processes|ranks)|"
-         r"in another rank:? .*(?:differ|mismatch)|\buneven inputs\b", origin=Origin.USER),
+         r"in another rank:? .*(?:differ|mismatch)|(?:\b(?:detected|got|received|have|has) uneven inputs\b|\buneven inputs\b(?=.{0,40}\bexhausted))(?!.{0,40}\bJoin\b)", origin=Origin.USER),
     root(FaultClass.HANG_MISMATCH, "c10d.sizes-differ",
          ("preamble.length", "op.nbytes", "mismatched all", "mismatched reduce", "mismatched broadcast", "mismatched tensor", "order differs"), 0.82,
          "Gloo: a peer sent another number of bytes than was asked for; texts of framework checks",
@@ -232,4 +236,9 @@ _VICTIMS = (
           r"(?:collective|all_?reduce|operation) timed out|[Ss]ocket [Tt]imeout"),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_ROOTS, *_VICTIMS)
+_OVER = (
+    healthy("over.nccl-connect", ("init complete", "connected all rings"), 0.6, _NCCL + ": the peers that were tried again",
+            r"NCCL INFO .{0,160}(?:Init COMPLETE|Connected all rings)", settles=("nccl.connect", "nccl.connect-virtual")),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_ROOTS, *_VICTIMS, *_OVER)

@@ -15,10 +15,13 @@ _WARN = "nccl warn"
 _SAYS = r"NCCL WARN.{0,200}?"
 
 SIGNATURES: tuple[Signature, ...] = (
+    aside(Part.BENIGN, "nccl.ras-port", ("ras/", "ras failed to establish"), "NCCL RAS texts: a second job of the node holds the port of its reports, which no job needs",
+          r"\bras/\S+ NCCL WARN .{0,60}(?:bind|listen)\w* failed|RAS failed to establish a client listening socket"),
+    aside(Part.BENIGN, "nccl.reregistration", "client reregistration", "ibverbs event names: a subnet manager that asks its ports to subscribe anew", r"[Aa]sync event ?: ?client reregistration"),
     root(F.USER_CODE, "nccl.warn.argument", _WARN, 0.72, _NCCL,
-         _SAYS + r"(?:invalid (?:reduction operation|root|type|count|peer)|Invalid rank requested|(?:invalid|unknown) (?:datatype|reduction)|is not a (?:valid )?device pointer|invalid usage of|argument is NULL|Argument \S+ has wrong|Block Dimensions|Grid Dimensions)", origin=Origin.USER),
+         _SAYS + r"(?:invalid (?:reduction operation|root|type|count|peer)|(?:invalid|unknown) (?:datatype|reduction)|is not a (?:valid )?device pointer|invalid usage of|argument is NULL|Argument \S+ has wrong|Block Dimensions|Grid Dimensions)", origin=Origin.USER),
     root(F.NCCL_CONFIG, "nccl.warn.config", _WARN, 0.8, _NCCL,
-         _SAYS + r"(?:Invalid config|[Ii]nvalid (?:value )?\S{0,40}(?: for)? ?NCCL_\w+|NCCL_\w+.{0,60}(?:unknown value|invalid|is too big|not (?:found|supported|valid))|Invalid (?:policy|split|blocking|cga)|Could not open XML|XML (?:Graph|Topology|Parse)|XML parser|(?:topology|graph) file|wrong version \d+, \d+ needed|Specified fused NIC|Too many NICs|cannot be honored)"),
+         _SAYS + r"(?:Invalid config|Invalid rank requested|[Ii]nvalid (?:value )?\S{0,40}(?: for)? ?NCCL_\w+|NCCL_\w+.{0,60}(?:unknown value|invalid|is too big|not (?:found|supported|valid))|Invalid (?:policy|split|blocking|cga)|Could not open XML|XML (?:Graph|Topology|Parse)|XML parser|(?:topology|graph) file|wrong version \d+, \d+ needed|Specified fused NIC|Too many NICs|cannot be honored)"),
     root(F.NCCL_CONFIG, "nccl.warn.bootstrap", _WARN, 0.74, _NCCL,
          _SAYS + r"(?:Bootstrap Root ?: (?:mismatch|rank \d+ of|localId)|[Bb]ootstrap.{0,40}mismatch|connected to (?:the )?wrong NCCL socket|Wrong socket type|unexpected (?:magic|rank)|duplicate socket index|NCCL_COMM_ID|Invalid NCCL_COMM_ID|no ip interface|No interface found|Bootstrap ?: no)"),
     root(F.NCCL_CONFIG, "nccl.warn.shm", _WARN, 0.86, _NCCL,

@@ -13,6 +13,7 @@ from brctl.model.fault import Origin
 _CANN = "CANN error codes"
 _ACL = "CANN runtime, aclError numbers and torch_npu texts"
 _SYN = "SynapseAI synStatus"
+_GAUDI = "habanalabs driver texts"
 _NPU_ERROR = r"\berror code:? ?(?:is )?"
 
 
@@ -40,7 +41,7 @@ _RUNTIME = (
     root(F.GPU_MEMORY_ECC, "npu.memory-error", ("507053", "507054", "507055", "multi bit ecc", "uce error"), 0.9, _ACL,
          rf"{_NPU_ERROR}50705[345]\b|HBM MULTI BIT ECC ERROR|NPU function error: UCE ERROR", physical=True),
     root(F.NVLINK, "npu.hccs", ("507056", "hccs link error"), 0.86, _ACL, rf"{_NPU_ERROR}507056\b|HCCS LINK ERROR", physical=True),
-    root(F.GPU_LOST, "npu.heartbeat", ("507010", "lost heartbeat"), 0.8, _ACL, rf"{_NPU_ERROR}507010\b|task scheduler lost heartbeat", physical=True),
+    root(F.GPU_LOST, "npu.heartbeat", ("507010", "lost heartbeat"), 0.8, _ACL, rf"{_NPU_ERROR}507010\b|(?:task scheduler|\bDevice ?\[?\d+\]?|\bNPU ?\[?\d+\]?) lost heartbeat", physical=True),
     root(F.DRIVER_FIRMWARE, "npu.driver", ("507033", "507899", "507013"), 0.76, _ACL + ": device set-up, driver, system DMA", rf"{_NPU_ERROR}507(?:013|033|899)\b", physical=True),
     root(F.USER_CODE, "npu.argument", ("el0003", "ez1001", "ez1002", "ez1003", "ez1004", "ez1005", "107000", "107003"), 0.74, _CANN,
          _coded(r"EL0003|EZ100[1-5]") + rf"|{_NPU_ERROR}10700[03]\b"),
@@ -53,9 +54,11 @@ _SYNAPSE = (
     root(F.CPU_OOM, "synapse.host-memory", ("synoutofhostmemory", "synstatus"), 0.8, _SYN, r"\bsynOutOfHostMemory\b|synStatus[ =]3 \["),
     root(F.GPU_LOST, "synapse.no-device", ("synnodevicefound", "synfailednotenoughdevicesfound", "synstatus"), 0.72, _SYN,
          r"\bsyn(?:NoDeviceFound|FailedNotEnoughDevicesFound)\b|synStatus[ =](?:8|16) \[", origin=Origin.UNKNOWN),
-    root(F.DRIVER_FIRMWARE, "synapse.reset", ("syndevicereset", "synstatus"), 0.78, _SYN, r"\bsynDeviceReset\b|synStatus[ =]17 \["),
+    root(F.GPU_LOST, "habana.dead", "habanalabs", 0.88, _GAUDI, r"habanalabs\b.{0,80}(?:PCI link is (?:broken|inaccessible)|is NOT usable)", physical=True),
+    root(F.DRIVER_FIRMWARE, "habana.firmware", "habanalabs", 0.78, _GAUDI + ": its own processor stopped", r"habanalabs\b.{0,80}(?:heartbeat failed|device CPU is (?:not responding|stuck))", physical=True),
+    root(F.DRIVER_FIRMWARE, "synapse.reset", ("syndevicereset", "synstatus"), 0.6, _SYN + ": that it was reset, not why", r"\bsynDeviceReset\b|synStatus[ =]17 \["),
     root(F.USER_CODE, "synapse.use", ("synapse", "syninvalid", "syndevicealreadyacquired", "synstatus", "synunsupported", "synnameisalreadyused"), 0.72, _SYN + ": a wrong argument, or a device that another process of the user holds",
-         r"\bsyn(?:InvalidArgument|InvalidTensorDimensions|DeviceAlreadyAcquired|Unsupported|NameIsAlreadyUsed|DeviceTypeMismatch)\b|synStatus[ =](?:1|9|18|20|21|25) \["),
+         r"\bsyn(?:InvalidArgument|InvalidTensorDimensions|DeviceAlreadyAcquired|Unsupported|NameIsAlreadyUsed|DeviceTypeMismatch)\b|synStatus[ =](?:1|9|18|20|21|25) \[(?!Fail\b)"),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_COLLECTIVES, *_RUNTIME, *_SYNAPSE)

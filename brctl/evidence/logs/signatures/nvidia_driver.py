@@ -15,17 +15,19 @@ _FM = "Fabric Manager log"
 _D = FaultClass.DRIVER_FIRMWARE
 
 _KERNEL = (
-    root(FaultClass.GPU_LOST, "nvrm.gone", ("is lost", "gpulost", "not responding to commands", "surprise removed"), 0.92, _NVRM,
-         r"NVRM:.{0,120}(?:\bGPU\b.{0,60}\bis lost\b|osHandleGpuLost|not responding to commands|surprise[- ]removed)", physical=True),
+    root(FaultClass.GPU_LOST, "nvrm.gone", ("is lost", "gpulost", "not responding to commands", "surprise removed", "read back 0xffffffff"), 0.92, _NVRM,
+         r"NVRM:.{0,120}(?:\bGPU\b.{0,60}\bis lost\b|osHandleGpuLost|not responding to commands|surprise[- ]removed|read back 0xffffffff)", physical=True),
+    aside(Part.BENIGN, "nvrm.refused", ("not_supported", "not supported"), _NVRM + ": a request that this card or release does not have (NV_ERR_NOT_SUPPORTED, 0x56)",
+          r"NVRM: .{0,300}(?:\[NV_ERR_NOT_SUPPORTED\]|=0x56 \(NOT_SUPPORTED\))"),
     root(_D, "nvrm.boot", ("gfw boot", "gfwboot", "gspfmcboot", "gsp-fmc", "bad register read", "vbios", "rom signature", "kfsp", "fsp ", "kgsp", "gsp heartbeat", "scrubber", "wpr", "initgpu", "bootloader"), 0.84, _NVRM,
          r"NVRM:.{0,160}(?:(?:GFW|GSP|FSP|SEC2|PMU|FMC|GspRm|VBIOS|InfoROM|scrubber|falcon|booter|kgsp\w*|kfsp\w*)\w*.{0,80}(?:fail|timed? ?out|timeout|not respond|stopped|halt|crash|invalid|did not|cannot|unable|error)|[Ff]ailed to copy vbios|did not find valid ROM|bad register read|failed to boot)", physical=True),
     root(_D, "nvrm.any", ("nvrm:",), 0.56, _NVRM + ": any object of the driver that failed",
-         r"NVRM: (?!Xid|loading|.{0,80}(?:disabled by|Enabled)).{0,200}\b(?:failed|failure|timed ?out|timeout|cannot|unable to|invalid|not respond(?:ing)?|halted|crash(?:ed)?|Error!|fatal|corrupt\w*)\b(?!.{0,6}: ?0\b)", part=Part.GENERIC),
+         r"NVRM: (?!Xid|loading|.{0,80}(?:disabled by|Enabled|crash dump has been created)).{0,200}\b(?:failed|failure|timed ?out|timeout|cannot|unable to|invalid|not respond(?:ing)?|halted|crash(?:ed)?|Error!|fatal|corrupt\w*)\b(?!.{0,6}: ?0\b)", part=Part.GENERIC),
     root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.unsupported", ("driver release", "module_layout", "not supported by the nvidia", "unknown symbol", "disagrees about version"), 0.8, _NVRM + " and the kernel's module loader",
          r"not supported by the NVIDIA .{0,24}driver|nvidia\w*: (?:disagrees about version of symbol|Unknown symbol)|nvidia\w*: .{0,40}version magic", origin=Origin.INFRA, physical=True),
     root(_D, "nvrm.other-driver", ("obtained ownership", "nouveau, rivafb"), 0.82, _NVRM, r"obtained ownership of the NVIDIA device|nouveau, rivafb", physical=True),
     root(_D, "nvidia.daemon", ("nvidia-persistenced", "nvidia-powerd", "nvidia-peermem", "nvidia_peermem", "nvidia-gridd"), 0.72, "nvidia-persistenced and its like",
-         r"nvidia[-_](?:persistenced|powerd|gridd|peermem)\b(?!.{0,40}free_callback).{0,80}(?:\bfailed (?:to|-)|- failed|not (?:found|loaded|supported)|unable to|error\b|could not)"),
+         r"nvidia[-_](?:persistenced|powerd|gridd|peermem)\b(?!.{0,40}free_callback).{0,80}(?:\bfailed (?:to|-)|- failed|(?<!peermem )not (?:found|loaded|supported)|unable to|error\b|could not)"),
     root(FaultClass.NVLINK, "nvidia.nvlink", ("nvidia-nvlink", "knvlink", "nvlink:"), 0.84, _NVRM,
          r"nvidia-nvlink:.{0,80}(?:unrecoverable|fail|fatal|error)|knvlink\w+.{0,100}(?:fail|error|need to shutdown|unilaterally|degraded|not (?:active|trained))|NVRM:.{0,60}NVLink.{0,60}(?:training failed|link (?:is )?down|fail|fatal|degraded|unrecoverable)", physical=True),
 )  # fmt: skip
@@ -50,6 +52,7 @@ _SMI_ROWS = (
 _FABRIC_MANAGER = (
     root(FaultClass.NVLINK, "fabric-manager.links", ("nvlink", "nvswitches don't match", "degrading gpu"), 0.87, _FM,
          r"NVLink access is not available|not all NVLinks are trained|[Ff]ailed to (?:detect|train|configure|initialize|enable) .{0,30}NVLink|NVLink.{0,40}(?:training|connection).{0,20}fail|number of NVSwitches don't match|degrading (?:the )?(?:GPU|NVSwitch)", physical=True),
+    root(FaultClass.NVLINK, "fabric-manager.port", "detected fatal error on port", 0.88, _FM, r"detected fatal error on port \d+ of switch", physical=True),
     root(FaultClass.NVLINK, "fabric-manager.non-fatal", "non-fatal error", 0.5, _FM, r"detected NVSwitch non-fatal error (?P<code>\d+)", physical=True),
     root(_D, "fabric-manager.multicast", ("multicast team", "gpu handle"), 0.78, _FM, r"failed to find the GPU handle|multicast team.{0,60}(?:fail|error|not found)"),
 )  # fmt: skip
