@@ -30,6 +30,7 @@ from tests.bench.verdicts import (
     second_causes,
     today,
     today_set_aside,
+    tomorrow,
     unseen_jobs,
     unseen_machines,
 )
@@ -124,6 +125,7 @@ HALVES: Mapping[str, tuple[Tell, ...]] = {
     "clusters": (*clusters.TOLD, *clusters_later.TOLD),
     "clusters set aside": (*clusters_set_aside.TOLD, *clusters_later_set_aside.TOLD),
     "today": today.TOLD, "today set aside": today_set_aside.TOLD,
+    "tomorrow": tomorrow.TOLD,
 }  # fmt: skip
 
 
