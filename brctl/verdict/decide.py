@@ -28,6 +28,9 @@ SUSPECT_FLOOR = 0.5
 NAMED_FLOOR = 0.2
 """Below this even the best explanation is not worth a name; the verdict is `unknown`."""
 
+CLIENTS = 3
+"""So many nodes that a file system keeps waiting share it (own)."""
+
 CHAIN_LIMIT, AILING_SHOWN = 24, 8
 _COST_OF_A_WAY = "a look at this machine's network"
 
@@ -213,14 +216,20 @@ def _title(fault: FaultClass, chain: Sequence[Evidence]) -> str:
 
 
 def _odd_ones(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:
-    """The few nodes that have what may be everybody's, where most measured that they have not."""
+    """The few nodes that have what may be everybody's, where most measured that they have not.
+
+    Three clients of one file server, or more, are healthy: what they share is the way to it.
+    """
     if not CATALOGUE[fault].may_be_local:
         return []
     mine = [item for item in chain if item.fault is fault]
     has = {i.subject.node for i in mine if i.weight in _FOR and i.role is Role.ROOT}
     has_not = {i.subject.node for i in mine if i.weight is Weight.CLEARS}
     others = len(has_not - has)
-    return sorted(has) if "" not in has and others and len(has) < max(2, others) else []
+    most = max(2, others)
+    if fault is FaultClass.STORAGE_CHECKPOINT:
+        most = min(most, CLIENTS)
+    return sorted(has) if "" not in has and others and len(has) < most else []
 
 
 def _rivals(

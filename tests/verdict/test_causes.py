@@ -141,6 +141,21 @@ def test_a_directory_that_is_full_everywhere_names_nobody(
     assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)
 
 
+@pytest.mark.parametrize(("hanging", "named"), [(2, 2), (3, 0)])
+def test_three_clients_of_a_file_server_are_none_of_them_to_blame(hanging: int, named: int) -> None:
+    """One leaf had lost its way to the file servers, and each node behind it was named HIGH."""
+    chain = [
+        replace(
+            seen(f"n{n}", FaultClass.STORAGE_CHECKPOINT, weight),
+            source="host.mounts", subject=Subject(f"n{n}", "disk:/data"),
+        )
+        for n in range(9)
+        for weight in [Weight.CONVICTS if n < hanging else Weight.CLEARS]
+    ]  # fmt: skip
+    (verdict,) = decide(chain, (), DecisionContext(decided_at=NOW))
+    assert (verdict.fault, len(verdict.nodes)) == (FaultClass.STORAGE_CHECKPOINT, named)
+
+
 @pytest.mark.parametrize(
     ("nodes", "waiting", "said"),
     [

@@ -16,8 +16,10 @@ from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.kernel_waits import served_alone
+from brctl.evidence.job.late.own_hints import why_late
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.missing import left_over
+from brctl.evidence.job.network.leaf_border import at_the_border_of_a_leaf
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.past.outlived import not_outlived, of_this_job, outlived
 from brctl.evidence.job.past.shared_states import without_shared_states
@@ -96,10 +98,12 @@ def conclude(
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)
         unread = (*unread, *not_outlived(job.status, job.later))
+    leaves = _leaves(inventory, job.status.job.nodes)
+    of_ranks = at_the_border_of_a_leaf(of_ranks, job.status, reports, leaves)
     of_ranks = (*of_ranks, *split_groups(of_ranks, job.status, inventory))
     of_hang, unseen = job.hang
     return decide(
-        (*evidence, *of_ranks, *of_hang),
+        why_late((*evidence, *of_ranks, *of_hang)),
         (*gaps, *unread, *unseen),
         replace(_context(job.status, inventory, now), unreached=unreached, ailing=ailing),
     )

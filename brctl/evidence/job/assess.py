@@ -17,16 +17,16 @@ from brctl.evidence.job.data.uneven import uneven_steps
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.kernel_waits import held_back
+from brctl.evidence.job.late.odd_settings import odd_settings
+from brctl.evidence.job.late.stragglers import stragglers
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network.assess import assess_network
 from brctl.evidence.job.numbers import non_finite
-from brctl.evidence.job.odd_settings import odd_settings
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.scheduler import scheduler_reasons, why_not_running
 from brctl.evidence.job.signals import told_to_stop
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
-from brctl.evidence.job.stragglers import stragglers
 from brctl.evidence.job.wrong_numbers import kinds_not_compared, wrong_numbers
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.evidence_kinds import RANKS_CHECK

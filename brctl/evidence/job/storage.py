@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from brctl.evidence.job.kernel_waits import waits_for_files
+from brctl.evidence.job.kernel_waits import waits_for_files, waits_for_page
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DISKS_CHECK, RANKS_CHECK
 from brctl.model.fault import FaultClass
@@ -45,9 +45,13 @@ def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[
 
 
 def _waiting_for_files(status: JobStatus) -> Iterable[Evidence]:
-    """Ranks of a job that stands still, blocked in the kernel by a file system."""
+    """Ranks of a job that stands still, blocked in the kernel by a file system.
+
+    Before the first step they read what they start from, page by page: that is no wait of a fault.
+    """
+    starts = status.step is None
     for view in status.ranks:
-        if waits_for_files(view):
+        if waits_for_files(view) and not (starts and waits_for_page(view)):
             yield Evidence(
                 kind="job.rank.waits-for-files",
                 subject=Subject(view.node, f"rank:{view.rank}"),

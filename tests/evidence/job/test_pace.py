@@ -10,6 +10,7 @@ from brctl.engine.job.conclude import assess_dumps, may_be_restarted
 from brctl.evidence.flight.dump import Dump, Operation
 from brctl.evidence.job.absent import absent_ranks
 from brctl.evidence.job.kernel_waits import held_back
+from brctl.evidence.job.late.stragglers import stragglers
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import (
     LONGEST_STEP_S,
@@ -19,7 +20,6 @@ from brctl.evidence.job.pace import (
     until_told_s,
 )
 from brctl.evidence.job.status import read_job
-from brctl.evidence.job.stragglers import stragglers
 from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.jobs.job import example_job

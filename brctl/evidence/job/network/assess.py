@@ -14,6 +14,7 @@ from statistics import median
 from brctl.evidence.job.busy_hosts import are_busy, loads_of
 from brctl.evidence.job.history import CAUSE_SHARE, change_for_worse, slow_down, usual_pace
 from brctl.evidence.job.network.busy_paths import TIMES_AS_LONG, busiest, shared_by
+from brctl.evidence.job.network.odd_counters import odd_counters
 from brctl.evidence.job.network.odd_interfaces import PACKET_SIZES, odd_interfaces, odd_rates
 from brctl.evidence.job.network.paths import (
     CHECK,
@@ -27,6 +28,8 @@ from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
+
+NO_NODES_PATHS = "job.network.paths"
 
 LEAST_PATHS = 2
 """One bad path has two ends, and names neither."""
@@ -56,17 +59,26 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, odd_weight))
     hurt = slower or change_for_worse(status.history) is not None
     weight = Weight.CONVICTS if hurt else Weight.HINTS
-    # What was lost long ago matters only to a job that is in trouble now, or may be.
-    spans = ("_now", "") if slower or _may_be_hurt(status) else ("_now",)
     ends = path_ends_of(status, reports)
-    paths = paths_between(ends, spans, loads_of(reports))
+    paths = known_paths(status, reports, ends)
     if odd:
         return odd
     rates = tuple(_odd_rates(status, reports, paths))
     told = any(item.weight is Weight.CONVICTS for item in rates)
     slow = None if told else _slow_path(status, ends)
     found = _of_paths(status, paths, slow, weight)
-    return (*found, *rates, *_late_hosts(paths, reports))
+    waits = waits_longer(status) or _may_be_hurt(status)
+    counters = odd_counters(status, reports) if waits and not status.stalled else ()
+    return (*found, *rates, *counters, *_late_hosts(paths, reports))
+
+
+def known_paths(
+    status: JobStatus, reports: Collection[NodeReport], ends: Sequence[PathEnd]
+) -> Paths:
+    """What was lost long ago matters only to a job that is in trouble now, or may be."""
+    slower = bool(status.stalled) or slow_down(status.history) is not None
+    spans = ("_now", "") if slower or _may_be_hurt(status) else ("_now",)
+    return paths_between(ends, spans, loads_of(reports))
 
 
 def _of_paths(
@@ -87,7 +99,7 @@ def _odd_rates(
 
     A bad path elsewhere is seen, and that a step waits for a port is inferred: then it is a hint.
     """
-    longer = _waits_longer(status)
+    longer = waits_longer(status)
     if not longer and (status.stalled is not False or usual_pace(status) is not None):
         return
     for item in odd_rates(status, reports):
@@ -114,7 +126,7 @@ def _late_hosts(paths: Paths, reports: Collection[NodeReport]) -> Iterable[Evide
     )
 
 
-def _waits_longer(status: JobStatus) -> bool:
+def waits_longer(status: JobStatus) -> bool:
     """Its steps became longer, and rank 0 spends what they grew by in collectives."""
     change = None if status.stalled else slow_down(status.history)
     return change is not None and (change.wait_s or 0.0) >= CAUSE_SHARE * change.growth_s
@@ -126,7 +138,7 @@ def _slow_path(status: JobStatus, ends: Sequence[PathEnd]) -> Evidence | None:
     Which end of one path is to blame nobody knows. A job that was as slow from its first step
     became no slower, and a node may be meant to send as it does: then it is a hint.
     """
-    longer = _waits_longer(status)
+    longer = waits_longer(status)
     slow = busiest(ends) if longer or _waits_much(status) else ()
     if not slow:
         return None
@@ -230,7 +242,7 @@ def _nobodys(paths: Paths, weight: Weight) -> Evidence:
     words = "; ".join(paths.trouble[pair] for pair in sorted(paths.trouble, key=sorted)[:3])
     where = "most paths are bad" if many else f"bad paths only between {', '.join(pairs[:4])}"
     return Evidence(
-        kind="job.network.paths",
+        kind=NO_NODES_PATHS,
         subject=Subject(""),
         weight=weight,
         fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NETWORK_LINK,

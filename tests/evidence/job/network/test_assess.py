@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from brctl.evidence.job.network.assess import assess_network
+from brctl.evidence.job.network.leaf_border import at_the_border_of_a_leaf
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
@@ -390,3 +391,28 @@ def test_a_node_that_some_peers_reach_is_not_cut_off_from_the_others() -> None:
     (item,) = assess_network(status, found)
     assert (item.subject.node, item.fault) == ("", FaultClass.NETWORK_SWITCH)
     assert item.weight is Weight.CONVICTS
+
+
+@pytest.mark.parametrize(
+    ("lost", "device"),
+    [
+        ([("g01", "g04"), ("g02", "g05"), ("g03", "g07")], "leaf:a"),
+        ([("g01", "g04"), ("g02", "g05"), ("g03", "g06")], "leaf:a+b"),
+        ([("g01", "g04"), ("g02", "g05"), ("g04", "g05")], ""),
+        ([("g01", "g04"), ("g01", "g05")], ""),
+    ],
+    ids=["leaves one leaf", "between two", "inside of one too", "few"],
+)
+def test_bad_paths_that_all_cross_the_border_of_a_leaf_are_its_uplinks(
+    lost: list[tuple[str, str]], device: str
+) -> None:
+    """Steps took twice as long for it, and the answer was unknown."""
+    job = fleet(8)
+    leaves = {node: "abc"[n // 3] for n, node in enumerate(job.nodes)}
+    found = reports(job, mesh(job), dict.fromkeys(lost, LOSSY))
+    status = JobStatus(job, (), 40, 0.1, stalled=True, silent=())
+    first = assess_network(status, found)
+    (item,) = at_the_border_of_a_leaf(first, status, found, leaves)
+    assert item.subject.device == device
+    assert (item.fault is FaultClass.NETWORK_SWITCH) is bool(device)
+    assert at_the_border_of_a_leaf(first, status, found, {}) == first

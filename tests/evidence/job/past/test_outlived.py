@@ -59,6 +59,19 @@ def test_a_kill_counts_when_it_was_in_the_jobs_own_group(
     assert (found.weight is Weight.CONVICTS) is is_the_jobs
 
 
+@pytest.mark.parametrize(("step", "waits"), [(None, 0), (40, 8)])
+def test_pages_read_before_the_first_step_are_no_wait_of_a_fault(
+    step: int | None, waits: int
+) -> None:
+    """A job that loaded a large checkpoint was told of as one whose storage fails."""
+    reading = tuple(
+        replace(v, step=step, process_state="D", kernel_wait="folio_wait_bit_common")
+        for v in status().ranks
+    )
+    found = list(storage(replace(status(), ranks=reading, step=step, stalled=True), []))
+    assert len(found) == waits
+
+
 @pytest.mark.parametrize(
     ("killed_in", "is_the_jobs"), [("/job/2", True), ("/system.slice/backup.service", False)]
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from brctl.evidence.job.assess import assess_job
-from brctl.evidence.job.odd_settings import odd_settings
+from brctl.evidence.job.late.odd_settings import odd_settings
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
