@@ -44,7 +44,7 @@ def agreed(
     sound = _kernel_runs_beside_a_hung_driver(sound)
     sound = _one_witness(sound, advances=stalled is False) if nodes else sound
     by_leaf = _by_leaf(sound, leaves)
-    return without_shared_trouble(_full_everywhere(_by_way(by_leaf, unreached)))
+    return without_shared_trouble(_full_everywhere(_by_way(by_leaf, unreached)), nodes)
 
 
 def _by_way(

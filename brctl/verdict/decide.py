@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.evidence_kinds import REPLAY_DIFFERS, SLOW_LOADER, WAY_TO_NODES
+from brctl.model.evidence_kinds import DISKS_CHECK, REPLAY_DIFFERS, SLOW_LOADER, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 from brctl.model.sweeps.reach import UnreachedTogether
@@ -222,12 +222,13 @@ def _odd_ones(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:
     """
     if not CATALOGUE[fault].may_be_local:
         return []
-    mine = [item for item in chain if item.fault is fault]
+    mine = [item for item in chain if item.fault is fault and item.strength is None]
     has = {i.subject.node for i in mine if i.weight in _FOR and i.role is Role.ROOT}
     has_not = {i.subject.node for i in mine if i.weight is Weight.CLEARS}
     others = len(has_not - has)
     most = max(2, others)
-    if fault is FaultClass.STORAGE_CHECKPOINT:
+    own = any(i.source == DISKS_CHECK and i.weight in _FOR for i in mine)
+    if fault is FaultClass.STORAGE_CHECKPOINT and not own:
         most = min(most, CLIENTS)
     return sorted(has) if "" not in has and others and len(has) < most else []
 

@@ -68,7 +68,7 @@ def freezers_of(pid):
 def head_of(path):
     """The beginning of a small file of the kernel; empty where there is none."""
     try:
-        with open(path) as stream:
+        with open(path, errors="replace") as stream:
             return stream.read(16384)
     except OSError:
         return ""

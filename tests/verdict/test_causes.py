@@ -141,13 +141,18 @@ def test_a_directory_that_is_full_everywhere_names_nobody(
     assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)
 
 
-@pytest.mark.parametrize(("hanging", "named"), [(2, 2), (3, 0)])
-def test_three_clients_of_a_file_server_are_none_of_them_to_blame(hanging: int, named: int) -> None:
+@pytest.mark.parametrize(
+    ("hanging", "check", "named"),
+    [(2, "host.mounts", 2), (3, "host.mounts", 0), (3, "host.disk", 3)],
+)
+def test_three_clients_of_a_file_server_are_none_of_them_to_blame(
+    hanging: int, check: str, named: int
+) -> None:
     """One leaf had lost its way to the file servers, and each node behind it was named HIGH."""
     chain = [
         replace(
             seen(f"n{n}", FaultClass.STORAGE_CHECKPOINT, weight),
-            source="host.mounts", subject=Subject(f"n{n}", "disk:/data"),
+            source=check, subject=Subject(f"n{n}", "disk:/data"),
         )
         for n in range(9)
         for weight in [Weight.CONVICTS if n < hanging else Weight.CLEARS]
@@ -157,15 +162,18 @@ def test_three_clients_of_a_file_server_are_none_of_them_to_blame(hanging: int, 
 
 
 @pytest.mark.parametrize(
-    ("nodes", "waiting", "said"),
+    ("nodes", "waiting", "of_the_job", "said"),
     [
-        (3, 3, (FaultClass.NETWORK_SWITCH, 0)),
-        (3, 2, (FaultClass.NETWORK_IB, 2)),
-        (2, 2, (FaultClass.NETWORK_IB, 2)),
+        (3, 3, 3, (FaultClass.NETWORK_SWITCH, 0)),
+        (3, 2, 3, (FaultClass.NETWORK_IB, 2)),
+        (2, 2, 2, (FaultClass.NETWORK_IB, 2)),
+        (3, 3, 20, (FaultClass.NETWORK_IB, 3)),
+        (3, 3, 0, (FaultClass.NETWORK_IB, 3)),
     ],
+    ids=["all", "two of three", "both of two", "of the rest nobody read it", "no job"],
 )
 def test_what_all_nodes_have_alike_is_none_of_theirs(
-    nodes: int, waiting: int, said: tuple[FaultClass, int]
+    nodes: int, waiting: int, of_the_job: int, said: tuple[FaultClass, int]
 ) -> None:
     """Every port waited for a subnet manager that had died, and all nodes were named HIGH."""
     chain = [
@@ -176,7 +184,8 @@ def test_what_all_nodes_have_alike_is_none_of_theirs(
         for n in range(nodes)
         for weight in [Weight.CONVICTS if n < waiting else Weight.CLEARS]
     ]  # fmt: skip
-    (verdict,) = decide(chain, (), DecisionContext(decided_at=NOW))
+    ranks = {f"n{n}": (n,) for n in range(of_the_job)}
+    (verdict,) = decide(chain, (), DecisionContext(decided_at=NOW, ranks=ranks))
     assert (verdict.fault, len(verdict.nodes)) == said
 
 

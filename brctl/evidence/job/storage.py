@@ -47,17 +47,17 @@ def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[
 def _waiting_for_files(status: JobStatus) -> Iterable[Evidence]:
     """Ranks of a job that stands still, blocked in the kernel by a file system.
 
-    Before the first step they read what they start from, page by page: that is no wait of a fault.
+    Before the first step they read what they start from, page by page: that alone accuses nobody.
     """
-    starts = status.step is None
     for view in status.ranks:
-        if waits_for_files(view) and not (starts and waits_for_page(view)):
+        if waits_for_files(view):
+            starts = status.step is None and waits_for_page(view)
             yield Evidence(
                 kind="job.rank.waits-for-files",
                 subject=Subject(view.node, f"rank:{view.rank}"),
-                weight=Weight.HINTS,
+                weight=Weight.CONTEXT if starts else Weight.HINTS,
                 fault=FaultClass.STORAGE_CHECKPOINT,
-                role=Role.ROOT,
+                role=Role.CONTEXT if starts else Role.ROOT,
                 source=RANKS_CHECK,
                 text=f"rank {view.rank} waits in the kernel for a file system"
                 f" ({view.kernel_wait}) while the job stands still",

@@ -37,7 +37,7 @@ COMMON_SHARE = 0.5
 """What more of the ranks say has a cause that they have in common (own)."""
 
 COMMON_NODES_SHARE, COMMON_NODES = 0.2, 3
-"""What ranks on so many nodes say, and no device, is the first one's no more than theirs (own)."""
+"""What ranks on so many nodes say of one that does not answer is none of theirs (own)."""
 
 _NOT_SHOWN = frozenset({Part.CONTEXT, Part.HINT, Part.HEALTHY, Part.BENIGN})
 
@@ -146,19 +146,24 @@ def _who_said(name: str, read: Mapping[int, list[LogEvent]]) -> list[int]:
 
 def _common(nodes: Mapping[int, str], read: Mapping[int, list[LogEvent]]) -> frozenset[str]:
     """Signatures that most ranks show, on more than one node, or the ranks of many nodes."""
-    ranks_of: dict[Signature, set[int]] = {}
+    ranks_of: dict[str, set[int]] = {}
     for rank, events in read.items():
         for event in events:
-            ranks_of.setdefault(event.signature, set()).add(rank)
-    all_nodes = len(set(nodes.values()))
+            ranks_of.setdefault(event.signature.name, set()).add(rank)
+    waits = {e.signature.name for events in read.values() for e in events if _waits(e.signature)}
+    many = max(COMMON_NODES, COMMON_NODES_SHARE * len(set(nodes.values())))
     common = set()
-    for signature, ranks in ranks_of.items():
+    for name, ranks in ranks_of.items():
         there = len({nodes[rank] for rank in ranks})
         most = len(ranks) > COMMON_SHARE * len(read) and there > 1
-        many = there >= max(COMMON_NODES, COMMON_NODES_SHARE * all_nodes)
-        if most or (many and not signature.physical):
-            common.add(signature.name)
+        if most or (name in waits and there >= many):
+            common.add(name)
     return frozenset(common)
+
+
+def _waits(signature: Signature) -> bool:
+    """Whether a line tells of somebody else who does not answer, and of no device of its own."""
+    return signature.fault is FaultClass.NETWORK_ETH and not signature.physical
 
 
 def _subject(signature: Signature, log: RankLog, *, common: bool, alone: bool) -> Subject:

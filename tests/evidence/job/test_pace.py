@@ -172,8 +172,12 @@ def test_many_that_the_others_always_waited_for_do_other_work_than_they() -> Non
     roles = _advancing(0.02, 0.02, 0.02, 0.82, 0.84, 0.83, 0.85, 0.81)
     one = _advancing(0.02, 0.8, 0.82, 0.82, 0.84, 0.83, 0.85, 0.81)
     past = StepHistory(past=(window,) * 5, recent=window, last=window)
-    assert not list(stragglers(replace(roles, history=past)))
+    (hint,) = stragglers(replace(roles, history=past))
+    assert (hint.subject.node, hint.weight) == ("", Weight.HINTS)
     assert [e.subject.node for e in stragglers(replace(one, history=past))] == ["n1"]
+    of_one_node = tuple(replace(v, node=f"n{1 + (v.rank > 2)}") for v in roles.ranks)
+    late = stragglers(replace(roles, history=past, ranks=of_one_node))
+    assert {e.subject.node for e in late} == {"n1"}
     assert len(list(stragglers(roles))) == 3
 
 

@@ -110,8 +110,10 @@ def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
     late = _late(waits, step_s, change, BUSY_SHARE if busy else GRAVE_SHARE)
     always = change is None and len(status.history.past) >= LEAST_WINDOWS
     faint = () if late or change or always else _faint(waits, step_s)
-    most = ROLE_SHARE if always else HALF
-    if len(late) > most * len(waits.by_rank):
+    if len(late) > HALF * len(waits.by_rank):
+        return
+    if always and len(late) > ROLE_SHARE * len(waits.by_rank) and _are_of_many_nodes(late):
+        yield _in_turn(late[0], waits, _OTHER_WORK)
         return
     # Half of the ranks against the other half may as well be half of them too quick.
     sure = change is not None or (not always and len(late) < HALF * len(waits.by_rank))
@@ -128,6 +130,11 @@ def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
             continue
         always_late = sure and view in late and _costs_all(view, waits, change)
         yield _straggler(view, waits, step_s, Weight.CONVICTS if always_late else Weight.HINTS)
+
+
+def _are_of_many_nodes(late: Sequence[RankView]) -> bool:
+    """All ranks of one node are late for one reason, however few nodes there are."""
+    return len({view.node for view in late}) > 1
 
 
 def _costs_all(view: RankView, waits: _Waits, change: SlowDown | None) -> bool:
@@ -173,6 +180,7 @@ def _step_s(views: Iterable[RankView]) -> float | None:
 
 
 _BUSY_HOSTS = "most hosts have more to do than they can"
+_OTHER_WORK = "so it always was for many ranks, which may do other work than the others"
 _DEARER = "its batches cost more than the others'"
 _ONE_STEP = "that is one step, and with uneven data every step has such a rank"
 

@@ -85,7 +85,9 @@ def _of_paths(
     status: JobStatus, paths: Paths, slow: Evidence | None, weight: Weight
 ) -> tuple[Evidence, ...]:
     """The nodes whose paths are all bad, else the one slow path, else what no node explains."""
-    if nodes := [node for node in _centres(paths) if not paths.is_reached(node)]:
+    # Later on an answer may be older than what cut a node off.
+    starts = status.step is None
+    if nodes := [n for n in _centres(paths) if not (starts and paths.is_reached(n))]:
         return tuple(_of_node(node, paths, weight) for node in nodes)
     if slow is not None:
         return (slow,)

@@ -34,7 +34,7 @@ def at_the_border_of_a_leaf(
     if not leaves or all(item.kind != NO_NODES_PATHS for item in items):
         return items
     crossed = _crossed(known_paths(status, reports, path_ends_of(status, reports)).trouble, leaves)
-    sure = waits_longer(status) or bool(status.stalled)
+    sure = waits_longer(status)
     return tuple(
         _of_leaf(item, crossed, sure=sure) if crossed and item.kind == NO_NODES_PATHS else item
         for item in items
@@ -58,6 +58,9 @@ def _crossed(pairs: Collection[frozenset[str]], leaves: Mapping[str, str]) -> tu
     borders = [{leaves.get(node, "") for node in pair} for pair in pairs]
     if len(borders) <= LEAST_PATHS or any(len(border) != 2 or "" in border for border in borders):
         return ()
+    if frozenset.intersection(*pairs):
+        return ()  # one node has all of them, and is as likely as its leaf
     nodes = frozenset.union(*pairs)
     shared = set.intersection(*borders)
-    return tuple(sorted(leaf for leaf in shared if sum(leaves[node] == leaf for node in nodes) > 1))
+    inside = {leaf: sum(leaves[node] == leaf for node in nodes) for leaf in shared}
+    return tuple(sorted(leaf for leaf, count in inside.items() if 1 < count < len(nodes) - 1))

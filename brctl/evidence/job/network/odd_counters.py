@@ -58,8 +58,8 @@ def odd_counters(status: JobStatus, reports: Iterable[NodeReport]) -> Iterator[E
             role=Role.ROOT,
             source=check,
             text=f"{first.device} of {first.node} counts {first.value:.0f} {counter},"
-            f" no other node more than {others[0].value:.0f}, and collectives take longer than they"
-            " did: take two readings",
+            f" no other node more than {others[0].value:.0f}, and much of a step is spent in"
+            " collectives: take two readings",
             raw=f"{name}={first.value:.0f}",
         )
 

@@ -19,6 +19,9 @@ IN_FLIGHT = 1
 GROUP = "job.cgroup.path"
 _KILL = "host.kernel.oom"
 _KILLED_IN = re.compile(r"task_memcg=(?P<group>/[^,\s]{0,300})")
+_EVERYBODYS = ("system.slice", "user.slice", "machine.slice", "docker", "init.scope")
+"""Groups in which a machine keeps what has nothing to do with each other."""
+
 _AGAINST = (Weight.HINTS, Weight.CONVICTS)
 
 
@@ -58,8 +61,10 @@ def _is_the_jobs(killed_in: str, groups: Sequence[str], ranks: Sequence[RankView
     if any(_is_within(group, killed_in) for group in groups):
         return True
     beside = killed_in.rpartition("/")[0]
+    if not beside or beside.rpartition("/")[2] in _EVERYBODYS:
+        return False
     return any(map(was_killed, ranks)) and any(
-        beside and group.rpartition("/")[0].endswith(beside) for group in groups
+        group.rpartition("/")[0].endswith(beside) for group in groups
     )
 
 

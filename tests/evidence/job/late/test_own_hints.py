@@ -32,8 +32,18 @@ def test_heat_of_the_one_late_node_is_why_it_is_late() -> None:
         [HOT, replace(LATE, subject=Subject("n4", "rank:3"))],
         [HOT, replace(HOT, subject=Subject("n5")), LATE],
         [replace(HOT, fault=FaultClass.DRIVER_FIRMWARE), LATE],
+        [replace(HOT, kind="job.gpu.sm_mhz", source="gpu.clocks"), LATE],
+        [replace(HOT, strength=0.6), LATE],
     ],
-    ids=["nobody late", "late by a hint", "another late", "hot elsewhere too", "no slowness"],
+    ids=[
+        "nobody late",
+        "late by a hint",
+        "another late",
+        "hot elsewhere too",
+        "no slowness",
+        "a comparison that knows how sure it is",
+        "a line of a log",
+    ],
 )
 def test_a_hint_stays_one_where_it_does_not_explain_who_is_late(items: list[Evidence]) -> None:
     assert why_late(items) == tuple(items)

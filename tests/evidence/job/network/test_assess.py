@@ -400,8 +400,9 @@ def test_a_node_that_some_peers_reach_is_not_cut_off_from_the_others() -> None:
         ([("g01", "g04"), ("g02", "g05"), ("g03", "g06")], "leaf:a+b"),
         ([("g01", "g04"), ("g02", "g05"), ("g04", "g05")], ""),
         ([("g01", "g04"), ("g01", "g05")], ""),
+        ([("g07", "g01"), ("g07", "g02"), ("g07", "g03")], ""),
     ],
-    ids=["leaves one leaf", "between two", "inside of one too", "few"],
+    ids=["leaves one leaf", "between two", "inside of one too", "few", "of one node"],
 )
 def test_bad_paths_that_all_cross_the_border_of_a_leaf_are_its_uplinks(
     lost: list[tuple[str, str]], device: str
