@@ -39,7 +39,7 @@ _OVER = re.compile(rf"{UNWELL}.*?(?:\||-)[ \t]*de-?assert(?:ed)?[ \t]*(?:[|\]]|$
 """A sensor's event that went: what was bad is not any more (`Presence | Deasserted` is bad)."""
 
 _GOT_WELL = re.compile(
-    r"\b(?:degraded|fail(?:ed)?|fault(?:ed|y)?|unhealthy|down|offline|critical|warning|bad|error|inactive|unavailable)\b['\"]? *(?:->|=>|\bto\b) *['\"]?"
+    r"(?:\b(?:degraded|fail(?:ed)?|fault(?:ed|y)?|unhealthy|down|offline|critical|warning|bad|error|inactive|unavailable)\b['\"]? *(?:->|=>)|\b(?:degraded|faulted|unhealthy|down|offline|critical|inactive|unavailable)\b['\"]? *\bto\b) *['\"]?"
     r"(?:healthy|ok|okay|up|active|normal|optimal|online|good|connected|available|running)\b(?!.*(?:->|=>|\bto\b)).{0,40}$|"
     r"^(?-i:(?:[A-Z]{2,6}|[\d/:. -]{8,24})?[ \t]*Repaired)\b|\(code=exited, status=0/SUCCESS\)",
     re.IGNORECASE,
@@ -100,7 +100,7 @@ def is_quiet_row(text: str) -> bool:
 
 
 _FALLS_SHORT = re.compile(
-    r"\b(?:could be|should be|expected|instead of|down(?:graded|shifted|trained))\b|\b(?:is|are|was|were) not\b",
+    r"\b(?:could be|should be|(?<!as )expected|instead of|down(?:graded|shifted|trained))\b|\b(?:is|are|was|were) not\b",
     re.IGNORECASE,
 )
 

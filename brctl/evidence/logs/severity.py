@@ -50,7 +50,7 @@ def is_caught_by_library(text: str) -> bool:
 
 
 _GOES_ON = re.compile(
-    r"\b[Ss]kip(?:s|ped|ping)? (?:the )?(?:import|load)\w*|, (?:skipping|ignoring|continuing|disabling|defaulting)\b|\b(?:is|are|will be) (?:therefore )?disabled\b|\bcontinu(?:e|ing) without\b|\bfall(?:ing|s)? back (?:to|on)\b|"
+    r"\b[Ss]kip(?:s|ped|ping)? (?:the )?(?:import|load)\w*|, (?:skipping|ignoring|continuing|disabling|defaulting)\b(?! (?:is|was) not\b)|\bcontinu(?:e|ing) without\b|\bfall(?:ing|s)? back (?:to|on)\b(?!.*\b(?:not|impossible|exiting)\b)|"
     r"\busing (?:the )?(?:un\w+|slow\w*|naive|native|default|pure|eager|\w+ \w+ instead|\w+ instead)\b|\bsome optimi[sz]ations will not be enabled"
 )
 

@@ -13,8 +13,12 @@ from brctl.model.fault import FaultClass
 _OF_PROGRAMS = frozenset({FaultClass.ENVIRONMENT_MISMATCH, FaultClass.USER_CODE})
 """What a library may find amiss, warn of, and do without."""
 
+_SURE = 0.9
+"""A row as strong as this tells of what the program cannot go on without."""
+
 _OF_KERNEL = re.compile(
-    r"(?:<\d+>)?(?:\[ *\d{1,7}\.\d{6}\] |.{0,60}?(?:^|[ \]])kernel(?:\[\d+\])?: )"
+    r"(?:<\d+>)?(?:\[ *\d{1,7}\.\d{6}\] (?![\w.-]{1,40}\[\d{1,8}\]: )|"
+    r".{0,60}?(?:^|[ \]])kernel(?:\[\d+\])?: )"
 )
 _NO_WORD_OF_KERNEL = frozenset(
     {
@@ -36,7 +40,9 @@ def is_said_by(text: str, signature: Signature) -> bool:
     are no program's, and general words below a warning are no alarm.
     """
     of_program = signature.fault in _OF_PROGRAMS
-    if of_program and (is_caught_by_library(text) or goes_on_without(text)):
+    if of_program and is_caught_by_library(text):
+        return False
+    if of_program and signature.strength < _SURE and goes_on_without(text):
         return False
     loose = not signature.physical and signature.strength < CONVICTING
     if loose and signature.fault in _NO_WORD_OF_KERNEL and _OF_KERNEL.match(text):

@@ -60,7 +60,7 @@ _TENSORFLOW = (
 
 _SAVES = (
     root(F.STORAGE_CHECKPOINT, "checkpoint.gave-up", (" times", " attempts"), 0.72, "training programs that try a save again and then end",
-         r"\b(?:checkpoint|ckpt|save|saving|snapshot)\b.{0,60}\bfailed (?:after )?(?:[2-9]|\d\d) (?:times|attempts)"),
+         r"\b(?:checkpoint|ckpt|save|saving|snapshot)\b.{0,60}\bfailed (?:after )?(?:[2-9]|\d\d) (?:times|attempts)(?!.*\b(?:but|continu|skipp))"),
     root(F.STORAGE_CHECKPOINT, "checkpoint.not-there", ("://",), 0.7, "clients of object stores, of a checkpoint that is not where it was said to be",
          r"(?:Not ?Found\w*|\b404\b|NoSuchKey).{0,40}\b(?:gs|s3|abfss?|wasbs?|oss|hdfs)://\S*(?:ckpt|checkpoint|step[-_]?\d)"),
 )  # fmt: skip

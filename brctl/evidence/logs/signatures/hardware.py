@@ -111,7 +111,7 @@ _CPU_ROWS = (
 
 _HARMLESS = (
     aside(Part.BENIGN, "hardware.got-over", ("did not stop", "without side effects", "without phy reinit", "recovered error", "nonfatalerr", "non-medium error", "abort status: 0x0"), "Linux drivers and smartctl: what was put right at once, and a watchdog that goes on over a restart",
-          r"watchdog\d*: watchdog did not stop|Memory failure: .{0,120}without side effects|\bLLR without phy reinit, corrected|Sense Key : Recovered Error|\[ ?13\] NonFatalErr|^\W*Non-medium error count|nvme\d+: Abort status: 0x0\b"),
+          r"watchdog\d*: watchdog did not stop|Memory failure: .{0,120}without side effects|\bLLR without phy reinit, corrected|Sense Key : Recovered Error(?!.*(?:I/O error|FAILED Result))|\[ ?13\] NonFatalErr|^\W*Non-medium error count|nvme\d+: Abort status: 0x0\b"),
 )  # fmt: skip
 
 SIGNATURES = (*_PCIE, *_MEMORY, *_CPU_ROWS, *_HARMLESS)

@@ -18,7 +18,7 @@ _KERNEL = (
     root(FaultClass.GPU_LOST, "nvrm.gone", ("is lost", "gpulost", "not responding to commands", "surprise removed", "read back 0xffffffff"), 0.92, _NVRM,
          r"NVRM:.{0,120}(?:\bGPU\b.{0,60}\bis lost\b|osHandleGpuLost|not responding to commands|surprise[- ]removed|read back 0xffffffff)", physical=True),
     aside(Part.BENIGN, "nvrm.refused", ("not_supported", "not supported"), _NVRM + ": a request that this card or release does not have (NV_ERR_NOT_SUPPORTED, 0x56)",
-          r"NVRM: .{0,300}(?:\[NV_ERR_NOT_SUPPORTED\]|=0x56 \(NOT_SUPPORTED\))"),
+          r"NVRM: (?!.{0,300}(?:\bXid\b|[Rr]m_?[Ii]nit_?[Aa]dapter|[Uu]ncorrect|training failed|is lost)).{0,300}(?:\[NV_ERR_NOT_SUPPORTED\]|=0x56 \(NOT_SUPPORTED\))"),
     root(_D, "nvrm.boot", ("gfw boot", "gfwboot", "gspfmcboot", "gsp-fmc", "bad register read", "vbios", "rom signature", "kfsp", "fsp ", "kgsp", "gsp heartbeat", "scrubber", "wpr", "initgpu", "bootloader"), 0.84, _NVRM,
          r"NVRM:.{0,160}(?:(?:GFW|GSP|FSP|SEC2|PMU|FMC|GspRm|VBIOS|InfoROM|scrubber|falcon|booter|kgsp\w*|kfsp\w*)\w*.{0,80}(?:fail|timed? ?out|timeout|not respond|stopped|halt|crash|invalid|did not|cannot|unable|error)|[Ff]ailed to copy vbios|did not find valid ROM|bad register read|failed to boot)", physical=True),
     root(_D, "nvrm.any", ("nvrm:",), 0.56, _NVRM + ": any object of the driver that failed",

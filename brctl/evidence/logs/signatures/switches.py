@@ -24,6 +24,6 @@ SIGNATURES: tuple[Signature, ...] = (
     root(FaultClass.NETWORK_SWITCH, "switch.pair-differs", ("mismatch between clag peers", "peer-link is down", "inconsistent", "not consistent"), 0.84, "MLAG and vPC: two switches that serve one bond and disagree",
          r"^(?!.*\bno(?:ne)?\b).*(?:mismatch between clag peers|\b(?:vpc|mlag)\b.{0,60}(?:peer-link is down\b(?!-)|(?:is|are) (?:inconsistent|not consistent)))"),
     root(FaultClass.NETWORK_SWITCH, "switch.pair-parted", ("mlag", "mc-lag", "clagd", "vsx", "vist", "vltd", "peer_link", "peer link"), 0.86, "MLAG, VSX, vIST and VLT: what joins two switches that serve one bond is gone",
-         r"^(?!.*(?:\bup\b|-> active\b)).*(?:\b(?:MC-?LAG|VSX|VIST|VLT|clagd|MLAG)\b.{0,80}\b(?:down|inactive|failed|split)\b|PEER_LINK_DOWN|%MLAG-[0-4]-)", physical=True),
+         r"^(?!.*(?:\bup\b|-> active\b|\btimer\b|\bhold\b|down count|no longer|back to normal)).*(?:\b(?:MC-?LAG|VSX|VIST|VLT|clagd|MLAG)\b.{0,80}\b(?:down|inactive|failed|split)\b|PEER_LINK_DOWN|%MLAG-[0-4]-)", physical=True),
     root(FaultClass.NETWORK_ETH, "net.congestion-marks", "cnp", 0.56, "ethtool -S and RDMA hardware counters", r"\b(?:np_cnp_sent|rp_cnp_handled|np_ecn_marked\w*)\s*[:=]\s*[1-9]\d{4,}"),
 )  # fmt: skip
