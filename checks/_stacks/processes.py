@@ -58,7 +58,7 @@ def frozen_by_group(pid, root=CGROUPS):
 def freezers_of(pid):
     """Files that tell whether a process's groups are frozen, and the word that says so."""
     for line in head_of("/proc/%d/cgroup" % pid).splitlines():
-        _, controllers, group = line.split(":", 2)
+        controllers, _, group = line.partition(":")[2].partition(":")
         if "freezer" in controllers.split(","):
             yield os.path.join("freezer", group.lstrip("/"), "freezer.state"), "FROZEN"
         elif not controllers:

@@ -53,7 +53,7 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     A path may be slow although nothing is lost on it: a limit holds packets back before they are
     sent. Then one end always has something to send while the others wait for it.
     """
-    slower = bool(status.stalled) or slow_down(status.history) is not None
+    slower = _is_slower(status)
     # What was always so, or long ago, makes no job uneven.
     odd_weight = Weight.CONVICTS if slower else Weight.HINTS
     odd = tuple(odd_interfaces(status, reports, PACKET_SIZES, odd_weight))
@@ -72,12 +72,15 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     return (*found, *rates, *counters, *_late_hosts(paths, reports))
 
 
+def _is_slower(status: JobStatus) -> bool:
+    return bool(status.stalled) or slow_down(status.history) is not None
+
+
 def known_paths(
     status: JobStatus, reports: Collection[NodeReport], ends: Sequence[PathEnd]
 ) -> Paths:
     """What was lost long ago matters only to a job that is in trouble now, or may be."""
-    slower = bool(status.stalled) or slow_down(status.history) is not None
-    spans = ("_now", "") if slower or _may_be_hurt(status) else ("_now",)
+    spans = ("_now", "") if _is_slower(status) or _may_be_hurt(status) else ("_now",)
     return paths_between(ends, spans, loads_of(reports))
 
 

@@ -2,7 +2,7 @@
 
 They count from the start of a driver, so that alone they tell of no moment and accuse nobody: where
 one node has hundreds, every other next to none, and the job waits longer in collectives than it
-did, the node is a lead.
+did, or much where nobody knows its pace, the node is a lead.
 """
 
 from collections.abc import Iterable, Iterator
